@@ -1,4 +1,4 @@
-"""What messages about descriptors advise: another level, another operator, what can be fused."""
+"""Advice in messages about descriptors: another level, another operator, operators to fuse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from anydml.ops._descriptor import Descriptor
 
 _ACTIVATION: Final = "ACTIVATION_"
-"""What the names of activations begin with."""
+"""The prefix of the names of activations."""
 
 
 def at_level(
@@ -22,13 +22,13 @@ def at_level(
     later: Sequence[FeatureLevel],
     alternative: str = "",
 ) -> str:
-    """What a level accepts, and the first of the levels that accept what came."""
+    """The accepted value at a level, and the first level that accepts the actual value."""
     hint = f"{got} from {later[0]}" if later else f"{got} at no level{alternative}"
     return f"{accepted} at feature level {level} ({hint})"
 
 
 def operator_without_options(kind: type[Descriptor], name: str, data_type: DataType) -> str:
-    """The operator without the options of this one that takes a tensor's data type, if any."""
+    """The operator without this one's options that accepts the data type, or an empty string."""
     for base in kind.__mro__[1:]:
         if "NAME" not in vars(base):
             continue
@@ -45,7 +45,7 @@ def operator_without_options(kind: type[Descriptor], name: str, data_type: DataT
 def why_not_fused(
     kind: type[Descriptor], passed: Collection[str], defined: Iterable[type[Descriptor]]
 ) -> str:
-    """The end of a message about missing tensors, where an activation has none at all."""
+    """The end of a message about missing tensors, if an activation was created without any."""
     tensors = {info.attribute for info in kind.tensor_fields()}
     name = getattr(kind, "NAME", "")
     if kind.FUSED or not name.startswith(_ACTIVATION) or tensors & {*passed}:

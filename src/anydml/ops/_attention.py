@@ -23,7 +23,7 @@ def attend(
     e: Engine, tensors: Sequence[Array], lengths: Array | None, heads: int, key_heads: int,
     scale: float, mask_filter_value: float, mask_type: MultiheadAttentionMaskType,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """The output, and the present keys and values."""
+    """Compute the output, and the present keys and values."""
     xp = e.xp
     query, key, value, query_key, key_value, stacked, bias, mask, relative, past_key, past_value = (
         tensors
@@ -52,7 +52,7 @@ def attend(
     keys = k.shape[2]
 
     def grouped(x: Array) -> Array:
-        """Heads in groups that share keys."""
+        """Arrange heads in groups that share keys."""
         split = (key_heads, heads // key_heads) if x.shape[1] == heads else (1, 1)
         return x.reshape(x.shape[0], *split, *x.shape[2:])
 
@@ -74,7 +74,7 @@ def attend(
 
 
 def _part(e: Engine, separate: Array | None, heads: int, stacked: Array | None, i: int) -> Array:
-    """A part as (batches, heads, rows, size), from its own tensor or a stack; None without both."""
+    """Get a part as (batches, heads, rows, size) from its tensor or a stack; None without both."""
     if separate is not None:
         *_, batches, rows, hidden = separate.shape
         x = separate.reshape(batches, rows, heads, hidden // heads)
@@ -86,7 +86,7 @@ def _part(e: Engine, separate: Array | None, heads: int, stacked: Array | None, 
 
 
 def _present(e: Engine, past: Array | None, new: Array | None, lengths: Array | None) -> Array:
-    """The past followed by the new rows.
+    """Concatenate the past and the new rows.
 
     With `lengths`, the new rows follow the valid past rows of each batch, and zeros follow them.
     """
@@ -108,7 +108,7 @@ def _bounds(
     e: Engine, mask_type: MultiheadAttentionMaskType, mask: Array, batches: int, queries: int,
     keys: int,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The start and the end of the keys that each query sees."""
+    """The start and the end of the keys that each query can use."""
     xp = e.xp
     mask = mask.astype(xp.int64)
     if mask_type in (LENGTH, END_START):
@@ -131,7 +131,7 @@ def _weighted(
     e: Engine, q: Array, k: Array, v: Array, others: Sequence[Array | None], scale: float,
     mask_filter_value: float,
 ) -> Array:  # fmt: skip
-    """The weighted means of the values, in pieces where all scores would take too much memory.
+    """Compute weighted means of the values, in pieces if all scores would take too much memory.
 
     Axes are batches, key heads, query heads of each key head, rows and columns.
     """

@@ -1,4 +1,4 @@
-"""Axes: which lists of them are accepted, and sums and sequences of the elements along them."""
+"""Rules for axes, and operations on the elements along axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anydml.ops._numbers import span
 
 
 def distinct_axes(axes: Sequence[int], rank: int) -> Iterator[Violation]:
-    """Each axis is one of the input's dimensions and is there once."""
+    """Check that each axis is a dimension of the input and occurs once."""
     for i, axis in enumerate(axes):
         if not 0 <= axis < rank:
             rule = f"{span(0, rank - 1)} (the dimensions of InputTensor)"
@@ -22,13 +22,13 @@ def distinct_axes(axes: Sequence[int], rank: int) -> Iterator[Violation]:
 
 
 def one_axis(axis: int, rank: int) -> Iterator[Violation]:
-    """The axis is one of the input's dimensions."""
+    """Check that the axis is a dimension of the input."""
     if not 0 <= axis < rank:
         yield Violation("Axis", f"{span(0, rank - 1)} (the dimensions of InputTensor)", axis)
 
 
 def merge_axes(e: Engine, x: Array, axes: Sequence[int]) -> tuple[Array, Callable[[Array], Array]]:
-    """The elements along some axes, in row-major order, as the last axis, and the way back."""
+    """Merge some axes into the last one, in row-major order; also return the inverse function."""
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     order = [*kept, *sorted(axes)]
     moved = e.xp.transpose(x, order)
@@ -42,13 +42,13 @@ def merge_axes(e: Engine, x: Array, axes: Sequence[int]) -> tuple[Array, Callabl
 
 
 def total(e: Engine, x: Array, axes: Sequence[int]) -> Array:
-    """The sum along axes, which become 1: of floats in float64, of integers in their own type."""
+    """The sum along axes, whose sizes become 1; float64 for floats, the own type for integers."""
     dtype = e.xp.float64 if x.dtype.kind == "f" else x.dtype
     return e.xp.sum(x, axis=tuple(axes), dtype=dtype, keepdims=True)
 
 
 def mean(e: Engine, x: Array, axes: Sequence[int]) -> Array:
-    """The mean of floats along axes, which become 1, in float64."""
+    """The mean of floats along axes, whose sizes become 1, in float64."""
     count = 1
     for axis in axes:
         count *= x.shape[axis]
@@ -56,7 +56,7 @@ def mean(e: Engine, x: Array, axes: Sequence[int]) -> Array:
 
 
 def neighbours(e: Engine, x: Array, axis: int, count: int, transposed: bool = False) -> Array:
-    """The sum over a window along an axis, outside of which are zeros; or of its gradients."""
+    """The sum over a zero-padded window along an axis, or the transpose of that sum."""
     size = x.shape[axis]
     before = min((count - 1) // 2, size - 1)
     after = min(count // 2, size - 1)

@@ -1,8 +1,8 @@
-"""Operators that calculate: one function `compute` on an array namespace is their meaning.
+"""Operators that calculate, defined by one function `compute` on an array namespace.
 
-A computed operator says what its fields are, what outputs its inputs make (`infer`) and how they
-are computed (`compute`). The rest is here: a scale and bias and a fused activation become calls of
-their own, and optional tensors that are left out are None.
+A computed operator defines its fields, the shapes and types of its outputs (`infer`) and their
+values (`compute`). The base class does the rest: a scale and bias and a fused activation become
+separate calls, and omitted optional tensors are passed as None.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Computed(Descriptor):
 
     @staticmethod
     def compute(e: Engine, *tensors: Any, **attributes: Any) -> Any:
-        """The outputs, as arrays of the engine, from the inputs in the page's order.
+        """Compute the outputs, as arrays of the engine, from the inputs in the page's order.
 
-        Each member of a tensor list is an argument of its own; a tensor that is left out is None.
-        FLOAT16 arrives as float32. Several outputs are a tuple, those that the descriptor leaves
-        out included.
+        Each member of a tensor list is a separate argument; an omitted tensor is None. FLOAT16 is
+        passed as float32. Several outputs are returned as a tuple, which includes the outputs that
+        the descriptor omits.
         """
         raise NotImplementedError
 
@@ -60,20 +60,19 @@ class Computed(Descriptor):
 
     @classmethod
     def with_outputs(cls, **fields: Any) -> Self:
-        """A descriptor whose output tensors are packed and as the inputs and attributes make them.
+        """Create a descriptor with packed output tensors, as the inputs and attributes imply.
 
         Parameters
         ----------
         **fields
-            Input tensors and attributes by their names; what is left out has its default. None
-            leaves an optional output out. ``output_type`` is the data type of the outputs whose
-            type the caller chooses; the last one of the page's table that has whole bytes, if left
-            out.
+            Input tensors and attributes by name; omitted ones have their defaults. None omits an
+            optional output. ``output_type`` is the data type of outputs whose type the caller
+            chooses; by default the last one of the page's table with at least 8 bits.
 
         Raises
         ------
         InvalidDescriptorError
-            The inputs make no outputs.
+            The inputs break a rule.
         """
         names = [info.attribute for info in cls.tensor_fields(Role.OUTPUT)]
         chosen = fields.pop("output_type", None)
@@ -103,7 +102,7 @@ class Computed(Descriptor):
         yield from super()._shape_violations(differ)
         fused, inferred = getattr(self, "fused_activation", None), self.inferred()
         if fused is not None and not inferred.violations:
-            # Its input, as it has no tensors of its own, is what this operator makes.
+            # A fused activation has no tensors: its input is the output of this operator.
             for item in fused.infer(inferred.outputs[:1], fused.attributes()).violations:
                 yield Violation(f"FusedActivation.{item.path}", item.rule, item.got)
 
@@ -166,9 +165,9 @@ class Computed(Descriptor):
 
 
 class Sized(Computed):
-    """Base of the operators whose first output has the sizes that the caller declares.
+    """Base of the operators for which the caller chooses the sizes of the first output.
 
-    `infer` and `compute` get them as ``shape``.
+    These sizes are passed to `infer` and `compute` as ``shape``.
     """
 
     def attributes(self) -> Attributes:
@@ -203,7 +202,7 @@ def _type_of(
 
 
 def _wide(spec: ArraySpec) -> ArraySpec:
-    # What goes from a call to its activation is rounded once, at the end.
+    # The intermediate result before an activation stays wide, so that rounding happens once.
     return ArraySpec(spec.shape, np.dtype(np.float32)) if spec.dtype == np.float16 else spec
 
 
@@ -219,7 +218,7 @@ def same_as(
     types: bool = True,
     sizes: bool = True,
 ) -> Iterator[Violation]:
-    """Inputs that have the first one's type, sizes, or both; None is left out."""
+    """Check that inputs have the type, the sizes, or both, of the first one; None is skipped."""
     name, spec = first
     for other, other_spec in others:
         if other_spec is None:
@@ -240,7 +239,7 @@ def same_as(
 def same_rank(
     first: tuple[str, ArraySpec], *others: tuple[str, ArraySpec | None]
 ) -> Iterator[Violation]:
-    """Inputs that have the first one's DimensionCount; None is left out."""
+    """Check that inputs have the DimensionCount of the first one; None is skipped."""
     expected = len(first[1].shape)
     for name, spec in others:
         if spec is not None and len(spec.shape) != expected:
@@ -249,16 +248,17 @@ def same_rank(
 
 
 class Map(Computed):
-    """Base of the operators whose inputs and output all have the first input's sizes, and its type.
+    """Base of the operators whose inputs and output all have the sizes and the type of the first
+    input.
 
-    `SAME_TYPES` names the tensors of one type, where these are not all: types of other inputs are
-    their own, and that of an output is the caller's choice.
+    If only some tensors share a type, `SAME_TYPES` names these. Other inputs may have any type, and
+    the caller chooses the type of an output that is not named.
     """
 
     ELEMENTWISE = True
     SAME_TYPES: ClassVar[Sequence[str] | None] = None
     INPUTS: ClassVar[Sequence[Any]] = ([-2.0, -0.5, 0.0, 0.5, 3.0], [4.0, -1.0, 2.0, 0.5, 1.0])
-    """What the examples of operators without inputs of their own show."""
+    """Inputs of the examples of operators that define no inputs."""
 
     @classmethod
     def examples(cls) -> list[Mapping[str, Any]]:
@@ -284,7 +284,7 @@ class Map(Computed):
 def broadcast_to_input(
     first: ArraySpec, others: Sequence[tuple[str, ArraySpec | None]]
 ) -> Iterator[Violation]:
-    """Each size is the input's or 1; types and DimensionCounts are the input's."""
+    """Check that each size is 1 or the input's, and that types and DimensionCounts are equal."""
     for name, spec in others:
         if spec is None:
             continue

@@ -1,4 +1,4 @@
-"""What every operator's definition is built from: the base class of the descriptors."""
+"""The base class of the descriptors, from which all operator definitions derive."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Descriptor:
     NAME: ClassVar[str]
     """The operator's name, as in ``DML_OPERATOR_…``."""
     ALIASES: ClassVar[tuple[str, ...]] = ()
-    """Its other names of that form."""
+    """Other names of that form."""
     SUPPORT: ClassVar[tuple[Support, ...]]
     """The page's support table, lowest level first: `PAGES` has it by `NAME`."""
     KERNEL: ClassVar[str]
@@ -52,17 +52,17 @@ class Descriptor:
     ONE_DIMENSION_COUNT: ClassVar[bool] = True
     """Whether all tensors have the first one's DimensionCount."""
     NATURAL: ClassVar[bool] = True
-    """Whether `infer` leaves out leading sizes of 1, with which tensors are made alike."""
+    """Whether `infer` omits leading sizes of 1, which only equalize DimensionCounts."""
     CLAMPS: ClassVar[bool] = False
     """Whether the operator can read the nearest element for an index out of range."""
     IN_PLACE: ClassVar[bool] = False
-    """Whether the output may be the first input's own memory: as the page says, or said here."""
+    """Whether the output may use the memory of the first input; by default as the page says."""
     FUSED: ClassVar[bool] = False
-    """Whether it can be nested in another operator; it has no tensors there."""
+    """Whether it can be nested in another operator, without tensors."""
     FUSED_SINCE: ClassVar[FeatureLevel | None] = None
-    """The level that made it possible to nest it, where the operator itself is older."""
+    """The level that allowed nesting, if the operator itself is older."""
     TOLERANCE: ClassVar[Tolerance] = EXACT
-    """How far a result may be from the exact one."""
+    """The largest accepted difference from the exact result."""
     EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """Examples of the operator's page: fields, with arrays, or nested lists, for the tensors.
 
@@ -175,10 +175,9 @@ class Descriptor:
         yield from ()
 
     def attributes(self) -> Attributes:
-        """What the kernel, `infer` and the reference get besides tensors.
+        """The attributes for the kernel, `infer` and the reference implementation.
 
-        Whatever the fields hold: a descriptor is compared with `infer` before all rules are known
-        to hold.
+        It must work for any field values, because `infer` is called before all rules are checked.
         """
         return {
             info.attribute: getattr(self, info.attribute)
@@ -187,19 +186,18 @@ class Descriptor:
         }
 
     def natural_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Sizes of inputs without their padding, where they have any."""
+        """The sizes of padded inputs without their padding."""
         return {}
 
     def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
-        """The page's rules that some levels have and others do not, besides its table."""
+        """The page's rules that apply at some levels only, except for its table."""
         yield from ()
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        """The reference implementation: obvious and slow, on natural arrays.
+        """The reference implementation: simple and slow, on natural arrays.
 
-        Every index is in range and counts from the start. What the page leaves undefined is not
-        written.
+        Every index is in range and counts from the start. Undefined elements are not written.
         """
         raise NotImplementedError
 
@@ -263,18 +261,18 @@ class Descriptor:
         )
 
     def _specs(self) -> dict[str | None, ArraySpec]:
-        # What the kernel sees of each input, by its path.
+        # The shape and type of each input for the kernel, by its path.
         natural = self.natural_sizes()
         return {
             path: spec_of(tensor, natural.get(path)) for path, tensor, _ in self.tensors(Role.INPUT)
         }
 
     def _operands(self, specs: Mapping[str | None, ArraySpec]) -> list[Any]:
-        # What `infer` gets.
+        # The operands of `infer`.
         return [specs.get(path) for path in self._slots(Role.INPUT)]
 
     def _slots(self, role: Role) -> tuple[str | None, ...]:
-        # The names of the slots in the page's order; None for a tensor that is left out.
+        # The names of the slots in the page's order; None for an omitted tensor.
         names: list[str | None] = []
         for info in self.tensor_fields(role):
             value = getattr(self, info.attribute)
@@ -310,18 +308,19 @@ class Descriptor:
             yield from self._shape_violations({item.path for item in differ})
 
     def _shape_violations(self, differ: Collection[str]) -> Iterator[Violation]:
-        """Inputs that do not fit together, and outputs that are not what they make.
+        """Violations of the rules that relate inputs, and outputs that differ from the result of
+        `infer`.
 
         Parameters
         ----------
         differ : collection of str
-            Paths of the DimensionCounts that are wrong.
+            The paths of the DimensionCounts that are already reported.
         """
         inferred = self.infer(self._operands(self._specs()), self.attributes())
         yield from inferred.violations
         outputs = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
         if not inferred.outputs or (inferred.violations and not self.NATURAL):
-            return  # what outputs these make is unknown
+            return  # the outputs are unknown
         for path, spec in zip(self._slots(Role.OUTPUT), inferred.outputs, strict=True):
             if path is not None and f"{path}.DimensionCount" not in differ:
                 certain = not inferred.violations
@@ -335,7 +334,7 @@ class Descriptor:
                 yield Violation(f"{path}.DimensionCount", rule, other.dimension_count)
 
     def _can_infer(self) -> bool:
-        """Whether the tensors are such that `infer` can be asked."""
+        """Whether the tensors are valid enough to call `infer`."""
         counts = {tensor.dimension_count for _, tensor, _ in self.tensors(Role.INPUT)}
         types = {tensor.data_type for _, tensor, _ in self.tensors()}
         return len(counts) <= 1 and all(data_type.bits >= 8 for data_type in types)
@@ -358,7 +357,7 @@ class Descriptor:
     def violations_nested(self, level: FeatureLevel) -> Iterator[Violation]:
         """Every rule that it breaks inside another operator, with paths relative to itself.
 
-        Without those about its tensors, which it does not have there.
+        Rules about tensors are excluded, because a nested operator has none.
         """
         since = self.nested_since()
         if level < since:
@@ -382,7 +381,7 @@ class Descriptor:
         if level < first:
             rule = f"{first} or above (the level that introduced {self.NAME})"
             yield Violation("FeatureLevel", rule, level)
-            level = first  # what would be wrong there as well
+            level = first  # also report violations at that level
         table = [row for row in self.SUPPORT if self._is_for(row)]
         rows = [row for row in table if row.level <= level]
         for path, tensor, info in self.tensors():
@@ -461,7 +460,7 @@ class Descriptor:
             parts.append(f"{info.attribute}={info.kind.short_repr(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def _repr_html_(self) -> str:  # what notebooks show
+    def _repr_html_(self) -> str:  # for notebooks
         from anydml.drawing import descriptor_html
 
         return descriptor_html(self)
@@ -472,7 +471,7 @@ def _read_field(
 ) -> Any:
     def value_of(value: Any) -> Any:
         if not info.kind.needs <= values.keys():
-            return None  # what it depends on could not be read, which is reported
+            return None  # a field that it depends on is invalid, which is reported
         return None if value is None and may_lack else info.kind.parse(value, values)
 
     if may_lack:

@@ -21,11 +21,12 @@ class Example(NamedTuple):
     Attributes
     ----------
     desc : Descriptor
-        With packed tensors.
+        The descriptor, with packed tensors.
     inputs : dict
-        Arrays by the tensors' paths (``InputTensors[0]``).
+        The input arrays by the paths of the tensors (``InputTensors[0]``).
     outputs : dict
-        What DirectML's page prints, by the tensors' paths; empty if it prints nothing.
+        The outputs that DirectML's page prints, by the paths of the tensors; empty if it prints
+        none.
     """
 
     desc: Descriptor
@@ -36,8 +37,8 @@ class Example(NamedTuple):
 def examples_of(kind: type[Descriptor]) -> Iterator[Example]:
     """The examples of an operator, `Descriptor.EXAMPLES`.
 
-    Lists of floats become FLOAT32, lists of integers the narrowest type of the support table that
-    has their values.
+    Lists of floats become FLOAT32. Lists of integers become the narrowest type of the support table
+    that contains their values.
     """
     for example in kind.examples():
         fields: dict[str, Any] = dict(example)

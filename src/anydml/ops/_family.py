@@ -6,9 +6,9 @@ from enum import Enum
 
 
 class Family(Enum):
-    """A family of operators: its title and what its operators have in common.
+    """A family of operators: its title and a description.
 
-    Each operator module names its own as ``FAMILY``.
+    Each operator module defines its family as ``FAMILY``.
     """
 
     SELECT = (

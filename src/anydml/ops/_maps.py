@@ -1,4 +1,4 @@
-"""Bases of the elementwise operators, by the inputs that they have."""
+"""Base classes of the elementwise operators, by their inputs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Function(Map):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What the function is applied to.
+        The input of the function.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -32,7 +32,7 @@ class Unary(Function):
     Parameters
     ----------
     scale_bias : ScaleBias, optional
-        Applied to each input element first: ``x * scale + bias``.
+        The scale and bias that are applied to each input element first: ``x * scale + bias``.
     """
 
     scale_bias: ScaleBias | None = scale_bias()
@@ -45,9 +45,9 @@ class Binary(Map):
     Parameters
     ----------
     a_tensor, b_tensor : TensorDesc
-        The operands, of one type and the same sizes.
+        The operands, with the same type and sizes.
     output_tensor : TensorDesc
-        Type and sizes of the operands.
+        The result, with the type and sizes of the operands.
     """
 
     a_tensor: TensorDesc = input_field()

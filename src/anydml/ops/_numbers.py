@@ -1,4 +1,4 @@
-"""Numbers as another type, as their bits and in messages: what several operators need."""
+"""Conversions of numbers to other types, to bits and to text for messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def cast_element(element: Any, to: np.dtype[Any]) -> Any:
-    """One element as another type."""
+    """Convert one element to another type, as CAST does."""
     if element.dtype == to:
         return element
     if to.kind == "f":
@@ -22,7 +22,7 @@ def cast_element(element: Any, to: np.dtype[Any]) -> Any:
 
 
 def saturated(number: float, to: np.dtype[Any]) -> Any:
-    """The integer that is left without the fraction, or the nearest end of the type's range."""
+    """Discard the fraction and clamp to the range of an integer type."""
     limits = np.iinfo(to)
     if math.isnan(number):
         return to.type(0)
@@ -32,18 +32,18 @@ def saturated(number: float, to: np.dtype[Any]) -> Any:
 
 
 def bits_of(value: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """A value's bytes, as two integers of 64 bits."""
+    """The bytes of a value, as two integers of 64 bits."""
     octets = np.array(value, dtype).tobytes().ljust(16, b"\0")
     return tuple(np.frombuffer(octets, np.int64).tolist())
 
 
 def value_of(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
-    """The value of these bytes."""
+    """The value with the given bytes."""
     return np.array(bits, np.int64).view(np.uint8)[: dtype.itemsize].view(dtype)[0]
 
 
 def span(low: int, high: int) -> str:
-    """A closed range as a message shows it; an empty one accepts nothing."""
+    """The text of a closed range in a message; an empty range accepts nothing."""
     if low > high:
         return "nothing"
     return f"{low}" if low == high else f"{low}..{high}"

@@ -27,30 +27,30 @@ from anydml.ops._numbers import span
 
 @dataclass(frozen=True)
 class TensorSupport:
-    """What one row of a support table says of one tensor."""
+    """The ranks and data types that one row of a support table accepts for one tensor."""
 
     ranks: range
     data_types: tuple[DataType, ...]
 
     @property
     def ranks_text(self) -> str:
-        """The ranks as a message shows them."""
+        """The text of the ranks in a message."""
         return span(self.ranks[0], self.ranks[-1])
 
 
 @dataclass(frozen=True)
 class Support:
-    """One row of a support table: what a level and those above it, up to the next row, accept.
+    """One row of a support table: the accepted values from one level up to the next row's level.
 
     Attributes
     ----------
     level : FeatureLevel
-        The first level that the row is for.
+        The first level to which the row applies.
     tensors : dict of str to TensorSupport
         Ranks and data types by the page's tensor name.
     when : dict of str to tuple of str
-        The members of an attribute, by the page's name, that the row is for; empty where it is for
-        all.
+        The members of an attribute to which the row applies, by the page's name; empty if it
+        applies to all.
     """
 
     level: FeatureLevel
@@ -109,7 +109,7 @@ def _tensor_support(text: str) -> TensorSupport:
 
 
 def _text() -> str:
-    # Without pathlib, whose import takes longer than reading the file.
+    # Do not import pathlib: that takes longer than reading the file.
     with open(os.path.join(os.path.dirname(__file__), "_pages.json"), encoding="utf-8") as file:
         return file.read()
 

@@ -1,4 +1,4 @@
-"""Scales and zero points: what they may be, and integers as the numbers that they stand for."""
+"""Scales and zero points: their rules, and conversions between integers and real numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARAMETERS: Final = ("ScaleTensor", "ZeroPointTensor")
 
 
 def named_specs(cls: type[Computed], inputs: Sequence[ArraySpec | None]) -> dict[str, Any]:
-    """The inputs by the page's names."""
+    """The inputs by their names on the page."""
     names = [info.name for info in cls.tensor_fields(Role.INPUT)]
     return dict(zip(names, inputs, strict=True))
 
@@ -28,7 +28,7 @@ def named_specs(cls: type[Computed], inputs: Sequence[ArraySpec | None]) -> dict
 def parameters(
     specs: Specs, tensor: str, rank: int, axis: int | None, count: int
 ) -> Iterator[Violation]:
-    """A tensor's scale and zero point have one element, or `count` along an axis from the end."""
+    """Check that scale and zero point have one element, or `count` along an axis from the end."""
     data = specs.get(f"{tensor}Tensor")
     for suffix in PARAMETERS:
         name = f"{tensor}{suffix}"
@@ -49,7 +49,7 @@ def parameters(
 
 
 def align_to_axis(value: Array | None, axis: int) -> Any:
-    """A scale or zero point in FLOAT64, along an axis counted from the end."""
+    """Align a scale or zero point to an axis counted from the end, in FLOAT64."""
     if value is None:
         return 0.0
     wide = value.astype(np.float64)
@@ -59,21 +59,21 @@ def align_to_axis(value: Array | None, axis: int) -> Any:
 
 
 def centred(x: Array, zero_point: Array | None, axis: int = -1) -> Array:
-    """Integers without their zero point, in FLOAT64."""
+    """Subtract the zero point from integers, in FLOAT64."""
     return x.astype(np.float64) - align_to_axis(zero_point, axis)
 
 
 def wrapped(e: Engine, x: Array) -> Array:
-    """Exact integers in FLOAT64 as INT32, which wrap around."""
+    """Convert exact integers from FLOAT64 to INT32, wrapping around."""
     return x.astype(e.xp.int64).astype(e.xp.int32)
 
 
 def quantized(e: Engine, x: Array, scale: Any, zero_point: Array | None, axis: int = -1) -> Array:
-    """Numbers as integers around a zero point; halves to even."""
+    """Quantize numbers to integers with a zero point; ties to even."""
     return e.xp.rint(x / scale) + align_to_axis(zero_point, axis)
 
 
 def type_of_output(specs: Specs) -> Any:
-    """The type of an output's zero point, which is the output's; the caller's without one."""
+    """The output type: the type of its zero point, or the caller's choice without one."""
     zero_point = specs["OutputZeroPointTensor"]
     return None if zero_point is None else zero_point.dtype

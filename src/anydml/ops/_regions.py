@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Samples between the same two elements: the first one, the last one, and how many."""
+    """Samples between the same two elements: the first one, the last one, and their number."""
 
     begin: Array
     end: Array
@@ -60,15 +60,15 @@ class Samples:
     size : int
         Elements of the input along the dimension.
     nearest : bool
-        Whether a sample reads the nearest element alone.
+        Whether a sample reads only the nearest element.
     start, step : array
         The position of the first sample, and the distance to the next.
     share, spacing : array
-        The same as a share of the region: 0 at its first corner and 1 at its second.
+        The same as a fraction of the region: 0 at its first corner and 1 at its second.
     count : array
         The number of samples.
     first, last, inside : array
-        The first and the last sample inside the input, and how many these are.
+        The first and the last sample inside the input, and their number.
     """
 
     xp: Any
@@ -85,7 +85,7 @@ class Samples:
 
     @cached_property
     def runs(self) -> Array:
-        """The number of runs. Samples that are 1 or more apart are a run each."""
+        """The number of runs. Each sample is its own run if samples are 1 or more apart."""
         first, last = self._cells
         counts = self.xp.where(self.step < 1, last - first + 1, self.inside)
         return self.xp.where(self.inside == 0, 0, counts)
@@ -115,7 +115,7 @@ class Samples:
         return Place(low.astype(xp.int64), high.astype(xp.int64), part)
 
     def between(self, run: Run) -> tuple[Array, Array]:
-        """The samples of a run that lie between two elements: how many, and their mean share."""
+        """The number of samples of a run that lie between two elements, and their mean fraction."""
         at = self._position(run.end)
         end = self.xp.where(at == self.xp.floor(at), run.end - 1, run.end)
         inner = (run.count > 0) & (at > 0) & (at <= self.size - 1)
@@ -149,11 +149,11 @@ class Grid:
     Attributes
     ----------
     e : Engine
-        Where to compute.
+        The engine to compute with.
     rows, columns : Samples
         Along the height and along the width.
     first : array
-        The position of each region's channels in the input, which is flat.
+        The position of each region's channels in the flattened input.
     """
 
     e: Engine
@@ -186,7 +186,7 @@ class Grid:
         return self.rows.count * self.columns.count
 
     def repeat(self, step: Callable[[Run, Run, Any], Any], carry: Any) -> Any:
-        """What ``step(run of rows, run of columns, carry)`` makes of `carry` for all pairs."""
+        """Apply ``step(run of rows, run of columns, carry)`` to all pairs of runs."""
         # This also caches `runs` outside the loop: a value from inside would not outlive its trace.
         width = self.e.xp.max(self.columns.runs).astype(self.e.xp.int64)
         count = self.e.xp.max(self.rows.runs).astype(self.e.xp.int64) * width
@@ -203,7 +203,7 @@ class Grid:
                 yield self.first + y * self.columns.size + x, part * share
 
     def value(self, flat: Array, row: Array, column: Array) -> Array:
-        """The sample at a row and a column; an element without weight does not count."""
+        """The sample at a row and a column; elements with weight 0 are ignored."""
         xp, total = self.e.xp, 0.0
         for position, weight in self.taps(self.rows.place(row), self.columns.place(column)):
             taken = xp.take(flat, position).astype(xp.float64)
@@ -264,7 +264,7 @@ class Grid:
 
 
 def first_elements(e: Engine, batches: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
-    """Which batches exist, and the position of each region's channels in the flat input."""
+    """Whether each batch exists, and the position of each region's channels in the flat input."""
     known = (batches >= 0) & (batches < sizes[0])
     batch = e.xp.where(known, batches, 0).astype(e.xp.int64).reshape(-1, 1, 1, 1)
     channels = e.xp.arange(sizes[1]).reshape(-1, 1, 1)
@@ -272,7 +272,7 @@ def first_elements(e: Engine, batches: Array, sizes: Sequence[int]) -> tuple[Arr
 
 
 def snapped(xp: Any, x: Array) -> Array:
-    """The nearest integer where it is very near."""
+    """Round to the nearest integer if it is within 2^-30."""
     near = xp.round(x)
     return xp.where(xp.abs(x - near) <= 2.0**-30 * xp.maximum(xp.abs(x), 1.0), near, x)
 
@@ -291,11 +291,11 @@ def _samples_along(
     Parameters
     ----------
     e : Engine
-        Where to compute.
+        The engine to compute with.
     regions : array
         One row ``x1, y1, x2, y2`` for each region.
     known : array
-        Whether the region's batch exists; without one, no sample is inside.
+        Whether the batch of the region exists; if not, no sample is inside.
     axis : int
         The dimension.
     size, outputs : int
@@ -343,5 +343,5 @@ def _samples_along(
 
 
 def _rounded(xp: Any, x: Array) -> Array:
-    """As FLOAT32."""
+    """Round to FLOAT32."""
     return x.astype(xp.float32).astype(xp.float64)

@@ -1,4 +1,4 @@
-"""Predicates that several definitions need; which of them hold, each definition says itself."""
+"""Rules that several definitions share; each definition calls those that apply to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Named = tuple[str, TensorDesc]
 
 
 def same_data_type(first: Named, *others: Named) -> Iterator[Violation]:
-    """All have the first one's DataType."""
+    """Check that all tensors have the DataType of the first one."""
     for path, tensor in others:
         if tensor.data_type is not first[1].data_type:
             rule = f"{first[1].data_type} ({first[0]}.DataType)"
@@ -24,9 +24,10 @@ def same_data_type(first: Named, *others: Named) -> Iterator[Violation]:
 
 
 def same_sizes(first: Named, other: Named, free_axis: int) -> Iterator[Violation]:
-    """The other has the first one's sizes, except on the free axis.
+    """Check that the other tensor has the sizes of the first one, except on the free axis.
 
-    Says nothing where the DimensionCounts differ, or nothing is the axis: other rules do.
+    Yields nothing if the DimensionCounts differ or the axis is out of range: other rules report
+    these.
     """
     rank = first[1].dimension_count
     if rank != other[1].dimension_count or not 0 <= free_axis < rank:
@@ -38,7 +39,7 @@ def same_sizes(first: Named, other: Named, free_axis: int) -> Iterator[Violation
 
 
 def axis_in_range(axis: int, of: Named) -> Iterator[Violation]:
-    """The axis is one of the tensor's dimensions."""
+    """Check that the axis is a dimension of the tensor."""
     yield from _axis(axis, of[1].dimension_count, of[0])
 
 
@@ -48,7 +49,7 @@ def _axis(axis: int, rank: int, name: str) -> Iterator[Violation]:
 
 
 def count_in_range(count: int, field: str, of: Named, minimum: int = 1) -> Iterator[Violation]:
-    """A count of meaningful trailing dimensions, and 1s in the sizes that it leaves out."""
+    """Check a count of meaningful trailing dimensions, and that all sizes before them are 1."""
     path, desc = of
     if not minimum <= count <= desc.dimension_count:
         rule = f"{span(minimum, desc.dimension_count)} ({path}.DimensionCount)"
@@ -61,18 +62,18 @@ def count_in_range(count: int, field: str, of: Named, minimum: int = 1) -> Itera
 
 
 def trailing(tensor: TensorDesc, count: int) -> tuple[int, ...]:
-    """The last `count` sizes; all of them where there are not that many."""
+    """The last `count` sizes, or all sizes if there are fewer."""
     return tensor.sizes[max(tensor.dimension_count - max(count, 0), 0) :]
 
 
 def type_of_scalar(field: str, data_type: DataType, of: Named) -> Iterator[Violation]:
-    """The type that a field gives a scalar is the tensor's."""
+    """Check that the type of a scalar equals the type of the tensor."""
     if data_type is not of[1].data_type:
         yield Violation(field, f"{of[1].data_type} ({of[0]}.DataType)", data_type)
 
 
 def number_of(scalar: int | float) -> int | float:
-    """A scalar as kernels take it: an integer of 64 bits with a sign, by its bits, or a float."""
+    """The scalar for kernels: a float, or a signed integer of 64 bits with the same bits."""
     if isinstance(scalar, int) and scalar >= 2**63:
         return scalar - 2**64
     return scalar
@@ -82,12 +83,12 @@ def number_of(scalar: int | float) -> int | float:
 
 
 def natural_axis(axis: int, of: ArraySpec, name: str = "InputTensor") -> Iterator[Violation]:
-    """The axis, counted from the start, is one of the array's."""
+    """Check that the axis, counted from the start, is an axis of the array."""
     yield from _axis(axis, len(of.shape), name)
 
 
 def indices_along(axis: int, data: ArraySpec, indices: ArraySpec) -> Iterator[Violation]:
-    """Indices along an axis have the rank of the data and, off the axis, at most their sizes."""
+    """Check that indices have the rank of the data and, except on the axis, at most its sizes."""
     if len(indices.shape) != len(data.shape):
         rule = f"{len(data.shape)} (InputTensor.DimensionCount)"
         yield Violation("IndicesTensor.DimensionCount", rule, len(indices.shape))
@@ -99,7 +100,7 @@ def indices_along(axis: int, data: ArraySpec, indices: ArraySpec) -> Iterator[Vi
 
 
 def tuples(data: ArraySpec, indices: ArraySpec, batch: int) -> Iterator[Violation]:
-    """The last axis of the indices holds tuples of coordinates, behind batches as the data's."""
+    """Check that the batch sizes are equal, and that index tuples are not too long."""
     rank = len(data.shape)
     if not indices.shape:
         yield Violation("IndicesTensor.DimensionCount", "1 or more (tuples on the last axis)", 0)
@@ -122,7 +123,7 @@ def tuples(data: ArraySpec, indices: ArraySpec, batch: int) -> Iterator[Violatio
 def something_to_clamp_to(
     attributes: Attributes, data: ArraySpec, indices: ArraySpec, axes: tuple[int, ...]
 ) -> Iterator[Violation]:
-    """Clamping needs an element to clamp to."""
+    """Check that there is an element to which indices can be clamped."""
     if not attributes.get("clamp") or any(size == 0 for size in indices.shape):
         return
     for axis in axes:

@@ -1,4 +1,4 @@
-"""Natural shapes, and declared outputs compared with what `infer` makes of the inputs."""
+"""Natural shapes, and the comparison of declared outputs with the result of `infer`."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from anydml.tensor import TensorDesc
 
 
 def spec_of(tensor: TensorDesc, sizes: tuple[int, ...] | None = None) -> ArraySpec:
-    """The shape and type of a tensor; other sizes where its own are padded."""
+    """The shape and type of a tensor; `sizes` replaces padded sizes."""
     dtype = tensor.data_type.numpy if tensor.data_type.bits >= 8 else None
     return ArraySpec(tensor.sizes if sizes is None else sizes, dtype)
 
 
 def fixed(shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A shape with the largest sizes in place of those that the data decide."""
+    """Replace sizes that depend on the data by the largest possible ones."""
     return tuple(size.max if isinstance(size, Dynamic) else size for size in shape)
 
 
 def declared_as(
     path: str, tensor: TensorDesc, spec: ArraySpec, natural: bool = False, certain: bool = True
 ) -> Iterator[Violation]:
-    """An output has the type and sizes that the inputs make.
+    """Check that an output has the type and sizes that the inputs imply.
 
     Parameters
     ----------
     path : str
-        Of the output.
+        The path of the output.
     tensor : TensorDesc
-        As it is declared.
+        The declared output.
     spec : ArraySpec
-        What the inputs make; a type of None is free.
+        The type and sizes that the inputs imply; a type of None accepts any type.
     natural : bool, optional
-        Whether leading sizes of 1 may stand in front of it.
+        Whether the tensor may have additional leading sizes of 1.
     certain : bool, optional
-        Whether the inputs break no rule; if they do, sizes that no tensor has say nothing.
+        Whether the inputs satisfy all rules. If not, implied sizes below 1 are ignored.
     """
     if spec.dtype is not None and spec_of(tensor).dtype != spec.dtype:
         yield Violation(f"{path}.DataType", f"{spec.dtype.name.upper()}", tensor.data_type)

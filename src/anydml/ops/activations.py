@@ -1,6 +1,6 @@
 """Activations: elementwise functions that may also be fused into another operator.
 
-A fused activation has no tensors: it is applied to the result of the enclosing operator.
+A fused activation omits its tensors and is applied to the result of the enclosing operator.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Activation(Map):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What the function is applied to; left out where the activation is fused.
+        The input of the function; omitted if the activation is fused.
     output_tensor : TensorDesc
-        Type and sizes of the input; left out where the activation is fused.
+        The result, with the type and sizes of the input; omitted if the activation is fused.
     """
 
     input_tensor: TensorDesc | None = input_field(fused=True)
@@ -56,7 +56,7 @@ class ActivationIdentity(Activation):
 
 
 class ActivationRelu(Activation):
-    """``max(0, x)``; NaN stays NaN."""
+    """``max(0, x)``; NaN is unchanged."""
 
     NAME = "ACTIVATION_RELU"
     ALSO_KNOWN_AS = "onnx.Relu torch.nn.functional.relu jax.nn.relu"
@@ -68,12 +68,12 @@ class ActivationRelu(Activation):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationLeakyRelu(Activation):
-    """``x`` where it is not negative, else ``alpha * x``.
+    """``x`` if it is not negative, else ``alpha * x``.
 
     Parameters
     ----------
     alpha : float
-        The slope below 0.
+        The slope for negative elements.
     """
 
     alpha: float = floating()
@@ -97,7 +97,7 @@ class ActivationLinear(Activation):
     alpha : float
         The slope.
     beta : float
-        What is added.
+        The constant that is added.
     """
 
     alpha: float = floating()
@@ -122,7 +122,7 @@ class ActivationSigmoid(Activation):
     @staticmethod
     def compute(e: Engine, x: Array) -> Array:
         one = x.dtype.type(1)
-        small = e.xp.exp(-e.xp.abs(x))  # which does not overflow
+        small = e.xp.exp(-e.xp.abs(x))  # this does not overflow
         return e.xp.where(x >= 0, one, small) / (one + small)
 
 
@@ -140,7 +140,7 @@ class ActivationTanh(Activation):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationThresholdedRelu(Activation):
-    """``x`` above alpha, else 0; NaN is 0.
+    """``x`` if it is greater than alpha, else 0; NaN becomes 0.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ class ActivationThresholdedRelu(Activation):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationElu(Activation):
-    """``x`` where it is not negative, else ``alpha * (exp(x) - 1)``.
+    """``x`` if it is not negative, else ``alpha * (exp(x) - 1)``.
 
     Parameters
     ----------
     alpha : float
-        The limit far below 0, negated.
+        The negated limit for ``x`` towards -infinity.
     """
 
     alpha: float = floating()
@@ -183,12 +183,12 @@ class ActivationElu(Activation):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationScaledElu(Activation):
-    """``gamma * x`` above 0, else ``gamma * (alpha * exp(x) - alpha)``.
+    """``gamma * x`` if ``x`` is greater than 0, else ``gamma * (alpha * exp(x) - alpha)``.
 
     Parameters
     ----------
     alpha : float
-        The limit far below 0, negated, before scaling.
+        The negated limit for ``x`` towards -infinity, before scaling.
     gamma : float
         The scale.
     """
@@ -214,7 +214,7 @@ class ActivationCelu(Activation):
     Parameters
     ----------
     alpha : float
-        The limit far below 0, negated.
+        The negated limit for ``x`` towards -infinity.
     """
 
     alpha: float = floating()
@@ -231,7 +231,7 @@ class ActivationCelu(Activation):
 
 
 def softplus(e: Engine, x: Array, alpha: float, beta: float) -> Array:
-    """``alpha * log(1 + exp(beta * x))``, also where ``beta * x`` is out of the type's range."""
+    """``alpha * log(1 + exp(beta * x))``, even if ``beta * x`` is out of the range of the type."""
     kind = x.dtype.type
     # alpha takes over the size of beta, so that the line above 0 is x or -x, times one number.
     size = abs(beta) if abs(beta) > 1 and abs(alpha * beta) <= _LARGEST else 1.0
@@ -240,7 +240,8 @@ def softplus(e: Engine, x: Array, alpha: float, beta: float) -> Array:
     result = kind(alpha * size) * (line + e.xp.log1p(e.xp.exp(below)) / kind(size))
     if abs(alpha) <= 1:
         return result
-    # XLA's CPU has no denormal numbers, so what alpha makes normal is a product of square roots.
+    # XLA on the CPU flushes denormal numbers. If alpha makes one normal, compute it as a product of
+    # square roots.
     root = e.xp.exp(kind(0.5) * below)
     return e.xp.where(kind(beta) * x < -20, kind(alpha) * root * root, result)
 
@@ -252,7 +253,7 @@ class ActivationSoftplus(Activation):
     Parameters
     ----------
     steepness : float
-        At least 1; from feature level 6_4 on any number above 0.
+        The steepness, at least 1; from feature level 6_4, any number greater than 0.
     """
 
     steepness: float = floating()
@@ -382,8 +383,8 @@ class ActivationSwish(Activation):
     def compute(e: Engine, x: Array, *, sigmoid_input_scale: float) -> Array:
         zero, one, half = map(x.dtype.type, (0, 1, 0.5))
         z = x.dtype.type(sigmoid_input_scale) * x
-        # Below 0 this is x * exp(z) / (1 + exp(z)). XLA's CPU has no denormal numbers, so a power
-        # that x makes normal is a product of square roots.
+        # Below 0 this is x * exp(z) / (1 + exp(z)). XLA on the CPU flushes denormal numbers. If x
+        # makes a power normal, compute it as a product of square roots.
         root = e.xp.exp(e.xp.minimum(z, zero) * half)
         return x * root * (root / (one + e.xp.exp(-e.xp.abs(z))))
 
@@ -429,14 +430,15 @@ class ActivationGelu(Activation):
 class ActivationShrink(Activation):
     """``x + bias`` below ``-threshold``, ``x - bias`` above ``threshold``, else 0.
 
-    Integers are computed in float64 and converted as CAST does.
+    Integers are computed in float64 and converted as by CAST.
 
     Parameters
     ----------
     bias : float
-        What is added to or taken from what is outside.
+        The constant that is added to elements below the threshold and subtracted from those above
+        it.
     threshold : float
-        The bound.
+        The threshold.
     """
 
     bias: float = floating()
@@ -456,16 +458,16 @@ class ActivationShrink(Activation):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationParameterizedRelu(Map):
-    """``x`` where it is not negative, else ``slope * x``.
+    """``x`` if it is not negative, else ``slope * x``.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        What the function is applied to.
+        The input of the function.
     slope_tensor : TensorDesc
-        The slope below 0, for each element; type and sizes of the input.
+        The slope for negative elements, for each element, with the type and sizes of the input.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     """
 
     input_tensor: TensorDesc = input_field()

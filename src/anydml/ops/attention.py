@@ -1,10 +1,10 @@
 """Attention: for each query, the mean of all values, weighted by the similarity of their keys.
 
-Queries, keys and values are separate tensors, whose rows have all heads side by side, or they are
-stacked in one tensor. The bias is added to them first. Each head then computes ``softmax(query @
-key.T * scale + relative position bias + mask) @ value``; the mask adds `mask_filter_value` where it
-hides a key. Past keys and values precede the new ones, and the present outputs have both, for the
-next call. Everything is computed in FLOAT64 and rounded once.
+Queries, keys and values are separate tensors, whose rows contain all heads one after the other, or
+they are stacked in one tensor. The bias is added to them first. Each head then computes
+``softmax(query @ key.T * scale + relative position bias + mask) @ value``; the mask adds
+`mask_filter_value` where it hides a key. Past keys and values precede the new ones. The present
+outputs contain both, for the next call. Everything is computed in FLOAT64 and rounded once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _HAVE: Final = {
 
 
 def _absences(present: set[str]) -> Iterator[Violation]:
-    """Queries, keys and values that no tensor has, or more than one; the past may replace both."""
+    """Queries, keys or values that are missing or given twice."""
     past = {"PastKeyTensor", "PastValueTensor"}
     for name in sorted(past - present if present & past else ()):
         yield Violation(name, "a tensor (past keys and past values come together)", None)
@@ -68,9 +68,9 @@ class Attention(Computed):
     Parameters
     ----------
     query_tensor : TensorDesc, optional
-        ``{batches, queries, heads * size}``. Every tensor may have leading sizes of 1. One tensor
-        has the queries, one the keys and one the values; if there are no keys and values, the past
-        ones are used alone.
+        ``{batches, queries, heads * size}``. Every tensor may have leading sizes of 1. Exactly one
+        tensor must contain the queries, one the keys and one the values. If keys and values are
+        omitted, only the past ones are used.
     key_tensor : TensorDesc, optional
         ``{batches, keys, heads * size}``.
     value_tensor : TensorDesc, optional
@@ -82,11 +82,12 @@ class Attention(Computed):
     stacked_query_key_value_tensor : TensorDesc, optional
         ``{batches, queries, heads, 3, size}``.
     bias_tensor : TensorDesc, optional
-        Added to queries, keys and values, in this order: ``{heads * (2 * size + value size)}``.
+        The bias that is added to queries, keys and values, in this order: ``{heads * (2 * size +
+        value size)}``.
     mask_tensor : TensorDesc, optional
-        Which keys are hidden, in the form that `mask_type` names. Past keys are included.
+        The keys to hide, including past keys, in the form of `mask_type`.
     relative_position_bias_tensor : TensorDesc, optional
-        Added to the scaled products, ``{batches, heads, queries, past + keys}``.
+        The bias that is added to the scaled products, ``{batches, heads, queries, past + keys}``.
     past_key_tensor : TensorDesc, optional
         ``{batches, heads, past, size}``.
     past_value_tensor : TensorDesc, optional
@@ -100,7 +101,7 @@ class Attention(Computed):
     scale : float
         The factor of the products of queries and keys, usually ``1 / sqrt(size)``.
     mask_filter_value : float
-        Added to the product of a query and a hidden key, usually -10000.
+        The value that is added to the product of a query and a hidden key, usually -10000.
     mask_type : MultiheadAttentionMaskType or str
         BOOLEAN: 0 hides a key; ``{batches, heads, queries, past + keys}``, where each size may be
         1. KEY_SEQUENCE_LENGTH: how many keys of each batch are visible; ``{1, batches}``.
@@ -160,7 +161,7 @@ class Attention(Computed):
 
 
 def _indivisible(shapes: Shapes, heads: int, key_heads: int) -> Iterator[Violation]:
-    """Sizes that the number of heads does not divide."""
+    """Sizes that are not multiples of the number of heads."""
     counts = {"QueryTensor": heads, "KeyTensor": key_heads, "ValueTensor": key_heads}
     for name, count in counts.items():
         if name in shapes and (count < 1 or shapes[name][-1] % count):
@@ -172,7 +173,7 @@ def _indivisible(shapes: Shapes, heads: int, key_heads: int) -> Iterator[Violati
 def _sizes(
     shapes: Shapes, heads: int, key_heads: int, mask_type: MultiheadAttentionMaskType
 ) -> Shapes:
-    """The sizes that every tensor must have, without leading ones."""
+    """The required sizes of every tensor, without leading sizes of 1."""
     query, key, value = (
         next((name for name in names if name in shapes), "") for names in _HAVE.values()
     )
@@ -210,9 +211,9 @@ def _sizes(
 def _misfits(
     name: str, expected: Sequence[int], got: Sequence[int], broadcasts: bool
 ) -> Iterator[Violation]:
-    """Sizes that differ from the expected ones, apart from leading ones.
+    """Sizes that differ from the expected ones, ignoring leading sizes of 1.
 
-    Sizes that broadcast may be 1, and leading ones may be left out.
+    Sizes that broadcast may be 1.
     """
     expected_text, rank = "{" + ", ".join(map(str, expected)) + "}", len(got)
     if rank < len(expected) and not broadcasts:
@@ -228,7 +229,7 @@ def _misfits(
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MultiheadAttention(Attention):
-    """Attention of several heads.
+    """Attention with several heads.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ class MultiheadAttention(Attention):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MultiheadAttention1(Attention):
-    """Attention of several heads; groups of query heads may share keys and values.
+    """Attention with several heads; groups of query heads may share keys and values.
 
     Head i of the queries uses the keys and values of head
     ``i // (query_head_count // key_value_head_count)``.
@@ -301,15 +302,15 @@ class MultiheadAttention1(Attention):
     stacked_key_value_tensor : TensorDesc, optional
         ``{batches, keys, key heads, 2, size}``.
     bias_tensor : TensorDesc, optional
-        Added to queries, keys and values, in this order:
-        ``{(heads + key heads) * size + key heads * value size}``.
+        The bias that is added to queries, keys and values, in this order: ``{(heads + key heads) *
+        size + key heads * value size}``.
     past_key_tensor : TensorDesc, optional
         ``{batches, key heads, past, size}``.
     past_value_tensor : TensorDesc, optional
         ``{batches, key heads, past, value size}``.
     past_sequence_lengths_tensor : TensorDesc, optional
-        How many past keys and values of each batch are valid, ``{batches}``. The new ones follow
-        the valid ones, and each query sees only the keys up to its own position.
+        The number of valid past keys and values of each batch, ``{batches}``. The new ones follow
+        the valid ones. Each query uses only the keys up to its own position.
     output_present_key_tensor : TensorDesc, optional
         Past keys, then the keys with their bias: ``{batches, key heads, past + keys, size}``.
     output_present_value_tensor : TensorDesc, optional

@@ -1,8 +1,8 @@
-"""Quantization in blocks: one scale, and one zero point, for each block of elements.
+"""Quantization in blocks: one scale and one zero point for each block of elements.
 
-A scale tensor has the input's DimensionCount, and each of its sizes divides the input's: input
-sizes {2, 8} with scales {2, 2} are blocks of four elements of a row. Four-bit tensors are bound as
-bytes: the first of two elements is in the low four bits.
+A scale tensor has the DimensionCount of the input, and each of its sizes divides that of the input.
+For example, input sizes {2, 8} and scale sizes {2, 2} form blocks of four elements of a row.
+Four-bit tensors are bound as bytes, with the first of two elements in the low four bits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FAMILY = Family.QUANTIZED
 
 
 class QuantizationType(NamedEnum):
-    """``DML_QUANTIZATION_TYPE``: which tensors quantize."""
+    """``DML_QUANTIZATION_TYPE``: the tensors that define the quantization."""
 
     NONE = 0
     SCALE = 1
@@ -62,10 +62,10 @@ class BlockQuantization(Computed):
     quantization_tensor_count : int
         The length of `quantization_tensors`.
     quantization_tensors : sequence of TensorDesc
-        The scale, of the other floats' type, and the zero point, of the integers' type. Each size
-        divides the input's.
+        The scale, with the type of the float tensor, and for SCALE_ZERO_POINT the zero point, with
+        the type of the integer tensor. Each size divides that of the input.
     output_tensor : TensorDesc
-        Sizes of the input.
+        The converted elements, with the sizes of the input.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -121,9 +121,9 @@ class BlockQuantization(Computed):
 
 
 class Quantize(BlockQuantization):
-    """``clamp(round(x / scale) + zero_point)``: halves to even, limited to the output's range.
+    """``clamp(round(x / scale) + zero_point)``: ties to even, clamped to the range of the output.
 
-    The quotient and the sum are FLOAT32. NaN is 0.
+    The quotient and the sum are computed in FLOAT32. NaN becomes 0.
     """
 
     NAME = "QUANTIZE"
@@ -206,7 +206,7 @@ class Dequantize(BlockQuantization):
 
 
 def _spread(e: Engine, x: Array, sizes: Sequence[int]) -> Array:
-    """A value for each block, repeated for its elements; sizes of 1 are left to broadcasting."""
+    """Repeat the value of each block for its elements; sizes of 1 are left to broadcasting."""
     for axis, (size, count) in enumerate(zip(sizes, x.shape, strict=True)):
         if 1 < count < size:
             x = e.xp.repeat(x, size // count, axis=axis)
@@ -219,7 +219,7 @@ def _layout(tensor: TensorDesc) -> Layout | None:
 
 
 def _unpacked(e: Engine, stored: Array, layout: Layout | None) -> Array:
-    """The elements of a four-bit tensor as INT8; another one's as they are."""
+    """The elements of a four-bit tensor as INT8; elements of other types unchanged."""
     if layout is None:
         return stored
     xp, (kind, sizes, strides) = e.xp, layout
@@ -237,7 +237,7 @@ def _unpacked(e: Engine, stored: Array, layout: Layout | None) -> Array:
 
 
 def _packed(e: Engine, x: Array, kind: str) -> Array:
-    """Whole numbers within a four-bit type's range, two to a byte."""
+    """Pack integers within the range of a four-bit type, two to a byte."""
     xp, (low, high) = e.xp, (-8, 7) if kind == "INT4" else (0, 15)
     flat = e.cast(xp.clip(x, low, high), "int8").astype(xp.uint8).reshape(-1) & 15
     if len(flat) % 2:

@@ -4,18 +4,20 @@
 
     output[i, j, ..] = (output's type) input[i, j, ..]
 
-A float becomes an integer by leaving its fraction out; beyond the ends of the integer's range it
-becomes the nearest end, and NaN becomes 0. An integer becomes a smaller one by its low bits. To a
-float everything is rounded once, to the nearest one, ties to even; what is too large becomes an
-infinity. A NaN becomes the NaN without sign and payload, but between equal types bits are copied.
+- Float to integer: the fraction is discarded, and the value is clamped to the range of the integer
+  type. NaN becomes 0.
+- Integer to integer: the low bits are kept.
+- Any type to float: the value is rounded once to the nearest float, ties to even. A value that is
+  too large becomes an infinity, and a NaN becomes the NaN without sign and payload.
+- Between equal types, the bits are copied.
 
 Worked example, FLOAT32 to UINT8::
 
     input  [[1.9, -1.5, 300], [-0.5, NaN, 254.99]]
     output [[1, 0, 255], [0, 0, 254]]
 
-Page: ``DML_CAST_OPERATOR_DESC``. It does not specify rounding, overflow and NaN; anydml's
-rules are above.
+Page: ``DML_CAST_OPERATOR_DESC``. The page does not specify rounding, overflow and NaN; anydml
+follows the rules above.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ class Cast(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is read.
+        The elements to convert.
     output_tensor : TensorDesc
-        Sizes of the input; its type is the one that elements become.
+        The converted elements, with the sizes of the input. Its type is the target type.
 
     Examples
     --------

@@ -58,16 +58,18 @@ class ConvolutionDirection(NamedEnum):
 class Convolution(Computed):
     """``activation(filter * input + bias)``, or the transpose of that convolution.
 
-    The output size of each spatial dimension is ``(padded - span) // stride + 1 + output padding``
-    for FORWARD, where ``span = (window - 1) * dilation + 1``; output padding consists of zeros plus
-    the bias. For BACKWARD it is ``(size - 1) * stride + span - start - end + output padding``:
-    padding is cropped from the result. The output may be up to ``stride - 1`` elements larger, as
-    with output padding.
+    FORWARD: the output size of each spatial dimension is ``(padded - span) // stride + 1 + output
+    padding``, where ``span = (window - 1) * dilation + 1``. The elements of the output padding are
+    the bias, or 0 without a bias.
+
+    BACKWARD: the output size is ``(size - 1) * stride + span - start - end + output padding``;
+    padding is cropped from the result. A declared output may be up to ``stride - 1`` elements
+    larger, as with output padding.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        ``{batches, channels, ..}`` with 2 or 3 spatial dimensions; 1 from level 4_0 on.
+        ``{batches, channels, ..}`` with 2 or 3 spatial dimensions; from feature level 4_0, also 1.
     filter_tensor : TensorDesc
         FORWARD: ``{output channels, channels / groups, ..}``. BACKWARD:
         ``{channels, output channels / groups, ..}``.
@@ -76,7 +78,7 @@ class Convolution(Computed):
     output_tensor : TensorDesc
         ``{batches, output channels, ..}``.
     mode : ConvolutionMode or str
-        CROSS_CORRELATION (as in neural networks), or CONVOLUTION, which flips the filter.
+        CROSS_CORRELATION, as in neural networks, or CONVOLUTION, which flips the filter.
     direction : ConvolutionDirection or str
         FORWARD, or BACKWARD for the transposed convolution.
     dimension_count : int, optional
@@ -86,15 +88,15 @@ class Convolution(Computed):
     dilations : sequence of int
         The step from one filter element to the next.
     start_padding : sequence of int
-        Number of zeros before each spatial dimension.
+        The number of zeros before each spatial dimension.
     end_padding : sequence of int
-        Number of zeros after each spatial dimension.
+        The number of zeros after each spatial dimension.
     output_padding : sequence of int
-        Elements added behind each spatial dimension of the output.
+        The number of elements to add after each spatial dimension of the output.
     group_count : int
         The number of groups of channels.
     fused_activation : Activation, optional
-        A function to apply to the result; its tensors are None.
+        The activation that is applied to the result; its tensors are omitted.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -136,7 +138,7 @@ class Convolution(Computed):
         return attributes
 
     def _kept(self, attributes: Attributes) -> tuple[int, ...]:
-        """Output padding, with what an output of less than a stride more keeps."""
+        """The output padding, increased if the declared output is larger by less than a stride."""
         padding: tuple[int, ...] = attributes["output_padding"]
         tensors = self.input_tensor, self.filter_tensor, self.output_tensor
         arrays = (tensor.sizes[2:] for tensor in tensors)
@@ -217,7 +219,7 @@ class Convolution(Computed):
 
 
 def _exchange_channels(e: Engine, w: Array, groups: int) -> Array:
-    """A filter's input channels for its output channels, in each group."""
+    """Exchange the input and output channels of a filter within each group."""
     parts = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     swapped = e.xp.swapaxes(parts, 1, 2)
     return swapped.reshape(groups * w.shape[1], w.shape[0] // groups, *w.shape[2:])
@@ -226,11 +228,11 @@ def _exchange_channels(e: Engine, w: Array, groups: int) -> Array:
 def _channel_violations(
     data: ArraySpec, filters: ArraySpec, attributes: Attributes
 ) -> Iterator[Violation]:
-    """Groups divide the channels, and the filter has those of a group."""
+    """Check that groups divide the channels, and that the filter has the channels of one group."""
     groups, channels = attributes["group_count"], data.shape[1]
     backward = attributes["direction"] is ConvolutionDirection.BACKWARD
     if groups < 1:
-        if groups == 0:  # others are no UINT
+        if groups == 0:  # a UINT is not negative
             yield Violation("GroupCount", "at least 1", groups)
         return
     if channels % groups:
@@ -251,7 +253,7 @@ def _channel_violations(
 def _transposed_sizes(
     data: ArraySpec, filters: ArraySpec, attributes: Attributes
 ) -> tuple[list[int], list[Violation]]:
-    """The spatial sizes of what a BACKWARD convolution makes."""
+    """The spatial sizes of the output of a BACKWARD convolution."""
     sizes, found = [], list[Violation]()
     for i, (size, window) in enumerate(zip(data.shape[2:], filters.shape[2:], strict=True)):
         start, end, more, stride, dilation = (

@@ -1,6 +1,6 @@
-"""Diagonal matrices: a value along diagonals of the last two dimensions, made by the operator.
+"""Diagonal matrices: fill diagonals of the last two dimensions with a value.
 
-The diagonal of an element is its column minus its row; every matrix of a batch is the same.
+The diagonal of an element is its column minus its row. All matrices of a batch are filled alike.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FAMILY = Family.CREATE
 
 
 def _diagonals(e: Engine, shape: Sequence[int]) -> Array:
-    """The diagonal of each element of a matrix."""
+    """The index of the diagonal of each element of a matrix."""
     *_, height, width = shape
     diagonals: Array = e.xp.arange(width)[None, :] - e.xp.arange(height)[:, None]
     return e.xp.broadcast_to(diagonals, shape)
 
 
 class _Diagonal(Sized):
-    """Base of both versions: the output's type is an attribute, too."""
+    """Base of both versions; adds the data type of the output to the attributes."""
 
     def attributes(self) -> Attributes:
         (_, output, _), *_ = self.tensors(Role.OUTPUT)
@@ -51,16 +51,17 @@ class _Diagonal(Sized):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DiagonalMatrix(_Diagonal):
-    """The value where ``column - row`` is the offset, and 0 elsewhere.
+    """Writes the value where ``column - row`` equals the offset, and 0 elsewhere.
 
     Parameters
     ----------
     output_tensor : TensorDesc
-        Matrices, which need not be square.
+        The matrices, which need not be square.
     offset : int
-        Above 0 the diagonal lies further to the right, below 0 to the left.
+        The diagonal to fill: 0 is the main diagonal, positive offsets are to its right, negative
+        ones to its left.
     value : float
-        The value on the diagonal; for integer tensors, converted like CAST.
+        The value on the diagonal; for integer tensors it is converted as by CAST.
     """
 
     output_tensor: TensorDesc = output_field()
@@ -85,25 +86,25 @@ class DiagonalMatrix(_Diagonal):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DiagonalMatrix1(_Diagonal):
-    """The value on the diagonals from ``begin`` to before ``end``, the input or 0 elsewhere.
+    """Writes the value on diagonals ``begin`` to ``end - 1``; elsewhere copies the input, or 0.
 
-    If ``begin`` is greater than ``end``, the value is on the diagonals below ``end`` and from
-    ``begin`` on.
+    If ``begin`` is greater than ``end``, the value is written on all diagonals less than ``end``,
+    and on ``begin`` and all diagonals greater than it.
 
     Parameters
     ----------
     input_tensor : TensorDesc, optional
-        The values off the diagonals; 0 if omitted.
+        The values outside the filled diagonals; 0 if omitted.
     output_tensor : TensorDesc
-        Type and sizes of the input; matrices, which need not be square.
+        The matrices, with the type and sizes of the input. They need not be square.
     value_data_type : DataType
-        The output's type.
+        The type of `value`, which must equal the type of the output.
     value : int or float
-        What stands on the diagonals.
+        The value on the filled diagonals.
     diagonal_fill_begin : int
-        The first diagonal.
+        The first diagonal to fill.
     diagonal_fill_end : int
-        One past the last diagonal.
+        The diagonal after the last one to fill.
     """
 
     input_tensor: TensorDesc | None = input_field(optional=True)

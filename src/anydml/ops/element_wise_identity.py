@@ -1,22 +1,22 @@
-"""ELEMENT_WISE_IDENTITY: copy each element, after a scale and a bias where they are given.
+"""ELEMENT_WISE_IDENTITY: copy each element, optionally scaled and with a bias.
 
 ::
 
     output[i, j, ..] = input[i, j, ..]
     output[i, j, ..] = input[i, j, ..] * scale + bias
 
-A copy moves bits. With a scale and a bias the product and then the sum are rounded: FLOAT32 and
-FLOAT16 are computed in FLOAT32, every other type in FLOAT64, and the sum is made the type again as
-CAST does it: to the nearest float, or to an integer without the fraction, within its range. A sum
-that is NaN is the NaN without sign and payload.
+Without a scale and a bias, the bits of each element are copied. With them, the product is rounded,
+then the sum. FLOAT32 and FLOAT16 are computed in FLOAT32, every other type in FLOAT64. The sum is
+converted to the data type as by CAST: to the nearest float, or to an integer by discarding the
+fraction and clamping to the range of the type. A NaN result is the NaN without sign and payload.
 
 Worked example, FLOAT16, scale 2, bias 0.5::
 
     input  [[1, -1], [0.25, 40000]]
     output [[2.5, -1.5], [1, inf]]
 
-Page: ``DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC``. The output may be bound to exactly the input's
-memory. The page does not specify the precision; anydml's rule is above.
+Page: ``DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC``. The output may be bound to exactly the memory of
+the input. The page does not specify the precision; anydml follows the rules above.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class ElementWiseIdentity(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is read.
+        The elements to copy.
     output_tensor : TensorDesc
-        Type and sizes of the input; its strides may differ.
+        The copy, with the type and sizes of the input; its strides may differ.
     scale_bias : ScaleBias or pair of float, optional
-        By what each element is multiplied, and what is added then.
+        The factor of each element, and the value that is added to the product.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Elementwise arithmetic: each output element from the input elements at the same place.
+"""Elementwise arithmetic: compute each output element from the input elements at the same position.
 
-Inputs and output have one type and the same sizes; an input is broadcast by strides of 0. Integers
-wrap around, and an integer divided by 0 is 0.
+Inputs and output have the same data type and sizes. Strides of 0 broadcast an input. Integers wrap
+around, and an integer divided by 0 is 0.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ElementWiseAdd1(ElementWiseAdd):
     Parameters
     ----------
     fused_activation : Activation, optional
-        Applied to the sum; without tensors of its own.
+        The activation that is applied to the sum; its tensors are omitted.
     """
 
     fused_activation: Fusable | None = nested(*FUSABLE)
@@ -90,7 +90,7 @@ class ElementWiseMultiply(Binary):
 
 
 class ElementWiseDivide(Binary):
-    """``A / B``; of integers towards zero, and 0 where B is 0."""
+    """``A / B``; integers are rounded towards zero, and the result is 0 where B is 0."""
 
     NAME = "ELEMENT_WISE_DIVIDE"
     ALSO_KNOWN_AS = "onnx.Div numpy.divide torch.div jax.numpy.divide jax.lax.div"
@@ -101,7 +101,7 @@ class ElementWiseDivide(Binary):
 
 
 def quotient(e: Engine, a: Array, b: Array, *, rounds_down: bool = False) -> Array:
-    """``a / b`` of integers, towards zero or down; 0 where b is 0."""
+    """``a / b`` of integers, rounded towards zero or down; 0 where b is 0."""
     divisor = e.xp.where(b == 0, b.dtype.type(1), b)
     found = a // divisor
     if a.dtype.kind == "i" and not rounds_down:
@@ -111,7 +111,7 @@ def quotient(e: Engine, a: Array, b: Array, *, rounds_down: bool = False) -> Arr
 
 
 class ElementWiseModulusFloor(Binary):
-    """``A - B * floor(A / B)``, with the sign of ``B``; of integers, ``A`` where B is 0."""
+    """``A - B * floor(A / B)``, with the sign of ``B``; for integers, ``A`` where B is 0."""
 
     NAME = "ELEMENT_WISE_MODULUS_FLOOR"
     ALSO_KNOWN_AS = "onnx.Mod numpy.mod torch.remainder jax.numpy.mod"
@@ -124,7 +124,7 @@ class ElementWiseModulusFloor(Binary):
 
 
 class ElementWiseModulusTruncate(Binary):
-    """``A - B * trunc(A / B)``, with the sign of ``A``; of integers, ``A`` where B is 0."""
+    """``A - B * trunc(A / B)``, with the sign of ``A``; for integers, ``A`` where B is 0."""
 
     NAME = "ELEMENT_WISE_MODULUS_TRUNCATE"
     ALSO_KNOWN_AS = "numpy.fmod torch.fmod jax.numpy.fmod jax.lax.rem"
@@ -135,7 +135,7 @@ class ElementWiseModulusTruncate(Binary):
 
 
 class ElementWiseMax(Binary):
-    """The larger of ``A`` and ``B``; NaN where one of them is."""
+    """The larger of ``A`` and ``B``; NaN if either is NaN."""
 
     NAME = "ELEMENT_WISE_MAX"
     ALSO_KNOWN_AS = "onnx.Max numpy.maximum torch.maximum jax.numpy.maximum jax.lax.max"
@@ -146,7 +146,7 @@ class ElementWiseMax(Binary):
 
 
 class ElementWiseMin(Binary):
-    """The smaller of ``A`` and ``B``; NaN where one of them is."""
+    """The smaller of ``A`` and ``B``; NaN if either is NaN."""
 
     NAME = "ELEMENT_WISE_MIN"
     ALSO_KNOWN_AS = "onnx.Min numpy.minimum torch.minimum jax.numpy.minimum jax.lax.min"
@@ -157,7 +157,7 @@ class ElementWiseMin(Binary):
 
 
 class ElementWiseMean(Binary):
-    """``(A + B) / 2``; of integers the sum wraps around and the half is rounded towards zero."""
+    """``(A + B) / 2``; for integers the sum wraps around and the half is rounded towards zero."""
 
     NAME = "ELEMENT_WISE_MEAN"
     TOLERANCE = sums(2)
@@ -165,7 +165,7 @@ class ElementWiseMean(Binary):
 
     @staticmethod
     def compute(e: Engine, a: Array, b: Array) -> Array:
-        if a.dtype.kind == "f":  # halves first: the sum might overflow
+        if a.dtype.kind == "f":  # halve first: the sum might overflow
             half = a.dtype.type(0.5)
             return a * half + b * half
         return quotient(e, a + b, e.xp.asarray(a.dtype.type(2)))
@@ -183,7 +183,7 @@ class ElementWiseDifferenceSquare(Binary):
 
 
 class ElementWiseAbs(Unary):
-    """The absolute value; the most negative integer stays itself."""
+    """The absolute value; the most negative integer is unchanged."""
 
     NAME = "ELEMENT_WISE_ABS"
     ALSO_KNOWN_AS = "onnx.Abs numpy.abs torch.abs jax.numpy.abs jax.lax.abs"
@@ -194,7 +194,7 @@ class ElementWiseAbs(Unary):
 
 
 class ElementWiseNegate(Function):
-    """``-x``; the most negative integer stays itself."""
+    """``-x``; the most negative integer is unchanged."""
 
     NAME = "ELEMENT_WISE_NEGATE"
     ALSO_KNOWN_AS = "onnx.Neg numpy.negative torch.neg jax.numpy.negative jax.lax.neg"
@@ -205,7 +205,7 @@ class ElementWiseNegate(Function):
 
 
 class ElementWiseSign(Function):
-    """-1, 0 or 1 where ``x`` is negative, 0 or positive; 0 of NaN."""
+    """-1, 0 or 1 where ``x`` is negative, 0 or positive; 0 where ``x`` is NaN."""
 
     NAME = "ELEMENT_WISE_SIGN"
     ALSO_KNOWN_AS = "onnx.Sign numpy.sign torch.sign jax.numpy.sign jax.lax.sign"
@@ -217,7 +217,7 @@ class ElementWiseSign(Function):
 
 
 class ElementWiseCeil(Unary):
-    """The smallest integer that is not below ``x``."""
+    """The smallest integer that is not less than ``x``."""
 
     NAME = "ELEMENT_WISE_CEIL"
     ALSO_KNOWN_AS = "onnx.Ceil numpy.ceil torch.ceil jax.numpy.ceil jax.lax.ceil"
@@ -228,7 +228,7 @@ class ElementWiseCeil(Unary):
 
 
 class ElementWiseFloor(Unary):
-    """The largest integer that is not above ``x``."""
+    """The largest integer that is not greater than ``x``."""
 
     NAME = "ELEMENT_WISE_FLOOR"
     ALSO_KNOWN_AS = "onnx.Floor numpy.floor torch.floor jax.numpy.floor jax.lax.floor"
@@ -239,7 +239,7 @@ class ElementWiseFloor(Unary):
 
 
 class RoundingMode(NamedEnum):
-    """``DML_ROUNDING_MODE``: which of the integers around a number it is rounded to."""
+    """``DML_ROUNDING_MODE``: the integer to which a number is rounded."""
 
     HALVES_TO_NEAREST_EVEN = 0
     TOWARD_ZERO = 1
@@ -252,13 +252,13 @@ class RoundingMode(NamedEnum):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseRound(Function):
-    """The nearest integer, or the next one towards zero.
+    """Rounds to the nearest integer, or towards zero.
 
     Parameters
     ----------
     rounding_mode : RoundingMode
-        HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY round to the nearest integer, halves to the even
-        one or away from zero; TOWARD_ZERO drops the fraction.
+        HALVES_TO_NEAREST_EVEN rounds to the nearest integer, with ties to even. TOWARD_INFINITY
+        rounds to the nearest integer, with ties away from zero. TOWARD_ZERO discards the fraction.
     """
 
     rounding_mode: RoundingMode | RoundingModeName = enumeration(RoundingMode)
@@ -291,12 +291,12 @@ class ElementWiseRecip(Unary):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseThreshold(Unary):
-    """``max(x, Min)``; NaN stays NaN.
+    """``max(x, Min)``; NaN is unchanged.
 
     Parameters
     ----------
     min : float
-        The bound; of integer tensors, converted as CAST does.
+        The lower bound; for integer tensors it is converted as by CAST.
     """
 
     min: float = floating()
@@ -310,7 +310,7 @@ class ElementWiseThreshold(Unary):
 
 
 def number(e: Engine, value: float, like: Array) -> Any:
-    """A FLOAT attribute in a tensor's type, converted as CAST does."""
+    """Convert a FLOAT attribute to the data type of a tensor, as CAST does."""
     kind = like.dtype
     return kind.type(value) if kind.kind == "f" else e.cast(e.xp.asarray(value), kind)
 
@@ -322,16 +322,16 @@ def between(e: Engine, x: Array, low: Any, high: Any) -> Array:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClip(Activation):
-    """``max(Min, min(x, Max))``; NaN stays NaN.
+    """``max(Min, min(x, Max))``; NaN is unchanged.
 
-    CONVOLUTION and GEMM may contain it, from feature level 6_0 on.
+    From feature level 6_0, it can be fused into CONVOLUTION and GEMM.
 
     Parameters
     ----------
     scale_bias : ScaleBias, optional
-        Applied to each input element first: ``x * scale + bias``.
+        The scale and bias that are applied to each input element first: ``x * scale + bias``.
     min, max : float
-        The bounds; of integer tensors, converted as CAST does.
+        The lower and the upper bound; for integer tensors they are converted as by CAST.
     """
 
     scale_bias: ScaleBias | None = scale_bias()
@@ -349,14 +349,14 @@ class ElementWiseClip(Activation):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClip1(Unary):
-    """``max(Min, min(x, Max))`` with bounds of the tensors' type; NaN stays NaN.
+    """``max(Min, min(x, Max))`` with bounds in the data type of the tensors; NaN is unchanged.
 
     Parameters
     ----------
     min_max_data_type : DataType
-        The tensors' type.
+        The type of the bounds, which must equal the type of the tensors.
     min, max : int or float
-        The bounds.
+        The lower and the upper bound.
     """
 
     min_max_data_type: DataType | DataTypeName = enumeration(DataType)
@@ -388,15 +388,15 @@ class ValueScale2D(Map):
     Parameters
     ----------
     input_tensor : TensorDesc
-        Batches, channels, height, width.
+        The tensor to scale, ``{batches, channels, height, width}``.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     scale : float
-        What every element is multiplied by.
+        The factor of every element.
     channel_count : int
-        The length of `bias`: 1 or 3, and the input's channels.
+        The length of `bias`, which is 1 or 3 and equals the number of channels.
     bias : sequence of float
-        What is added to the elements of each channel.
+        The value that is added to the elements of each channel.
     """
 
     input_tensor: TensorDesc = input_field()

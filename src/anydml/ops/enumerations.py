@@ -1,4 +1,4 @@
-"""Enumerations that operators of several families have."""
+"""Enumerations that several families of operators use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AxisDirection(NamedEnum):
 
 
 class InterpolationMode(NamedEnum):
-    """``DML_INTERPOLATION_MODE``: the nearest element, or the mean of the two nearest ones."""
+    """``DML_INTERPOLATION_MODE``: the nearest element, or linear interpolation."""
 
     NEAREST_NEIGHBOR = 0
     LINEAR = 1
@@ -28,7 +28,7 @@ class InterpolationMode(NamedEnum):
 
 
 class MultiheadAttentionMaskType(NamedEnum):
-    """``DML_MULTIHEAD_ATTENTION_MASK_TYPE``: what the elements of a mask say."""
+    """``DML_MULTIHEAD_ATTENTION_MASK_TYPE``: what the elements of a mask mean."""
 
     NONE = 0
     KEY_SEQUENCE_LENGTH = 1

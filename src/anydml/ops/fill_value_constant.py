@@ -39,11 +39,11 @@ class FillValueConstant(Descriptor):
     Parameters
     ----------
     output_tensor : TensorDesc
-        What is filled; of any sizes.
+        The tensor to fill, of any sizes.
     value_data_type : DataType or str
-        The type of the value, which is the output's.
+        The type of `value`, which must equal the type of the output.
     value : int or float
-        What each element becomes.
+        The value of each element.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""FILL_VALUE_SEQUENCE: fill the output with a sequence of equal steps.
+"""FILL_VALUE_SEQUENCE: fill the output with an arithmetic sequence.
 
 ::
 
@@ -7,15 +7,16 @@
         output[element] = value
         value += delta
 
-The sum is one of the type each time: an integer wraps around, a float is rounded to the nearest
-one, ties to even, before the next step. So a long sequence of floats is not ``start + i * delta``.
+Each sum is computed in the data type of the output. Integers wrap around. Floats are rounded to the
+nearest value, ties to even, at every step; therefore element i of a long sequence of floats may
+differ from ``start + i * delta``.
 
 Worked example, UINT8, start 10, delta -2::
 
     output [[10, 8], [6, 4]]
 
-Page: ``DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC``. Its second example has a negative step of an
-unsigned type: it is taken by its bits, as 254.
+Page: ``DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC``. The page's second example has a negative step with
+an unsigned type. Its bits are interpreted as an unsigned integer: -2 is 254 in UINT8.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ class FillValueSequence(Descriptor):
     Parameters
     ----------
     output_tensor : TensorDesc
-        What is filled; of any sizes.
+        The tensor to fill, of any sizes.
     value_data_type : DataType or str
-        The type of the two values, which is the output's.
+        The type of both values, which must equal the type of the output.
     value_start : int or float
-        The first element.
+        The value of the first element.
     value_delta : int or float
-        What each element is more than the one before; of an unsigned type too it may be negative.
+        The difference between consecutive elements. It may be negative, even for unsigned types.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Folding: sliding windows as columns, and columns summed into an image again.
+"""Folding: copy sliding windows to columns, and add columns to images.
 
-A column has the elements of one window, channel by channel. There is one column for each window, in
-row-major order.
+A column contains the elements of one window, channel by channel. There is one column for each
+window, in row-major order.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ FAMILY = Family.NETWORKS
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Windows(Computed):
-    """Windows and where they are.
+    """The sizes and positions of windows.
 
     Parameters
     ----------
     dimension_count : int, optional
         The number of spatial dimensions; by default the number of window sizes.
     window_sizes : sequence of int
-        Elements of a window along each spatial dimension.
+        The number of elements of a window along each spatial dimension.
     strides : sequence of int
-        The distance from a window to the next.
+        The step from one window to the next, for each spatial dimension.
     dilations : sequence of int
-        The distance from an element of a window to the next.
+        The step from one window element to the next.
     start_padding, end_padding : sequence of int
-        Elements in front of and behind each spatial dimension that windows may cover.
+        The number of elements before and after each spatial dimension that windows may cover.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -60,14 +60,15 @@ class Windows(Computed):
 
 
 class Unfold(Windows):
-    """The windows of the input as columns. Padding is zeros.
+    """Copies each window of the input to a column. The padding consists of zeros.
 
     Parameters
     ----------
     input_tensor : TensorDesc
         ``{batches, channels, ..}`` with 1 to 6 spatial dimensions.
     output_tensor : TensorDesc
-        ``{batches, channels * elements of a window, windows}``, with the input's type.
+        The columns, ``{batches, channels * elements of a window, windows}``, with the type of the
+        input.
     """
 
     NAME = "UNFOLD"
@@ -93,15 +94,16 @@ class Unfold(Windows):
 
 
 class Fold(Windows, Sized):
-    """The sum of all columns, each at the place of its window: the transpose of UNFOLD.
+    """Adds each column at the position of its window: the transpose of UNFOLD.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        ``{batches, channels * elements of a window, windows}``. Elements on padding are left out.
+        The columns, ``{batches, channels * elements of a window, windows}``. Elements on padding
+        are ignored.
     output_tensor : TensorDesc
-        ``{batches, channels, ..}`` with 1 to 6 spatial dimensions, and the input's type. Any sizes
-        are accepted that give as many windows as the input has columns.
+        ``{batches, channels, ..}`` with 1 to 6 spatial dimensions and the type of the input. Its
+        sizes must give as many windows as the input has columns.
     """
 
     NAME = "FOLD"

@@ -1,23 +1,23 @@
-"""GATHER: read the slices of the input that the indices name along one axis.
+"""GATHER: select the slices of the input that the indices name along one axis.
 
 ::
 
     output[...] = input[..., indices[...], ...]
 
-The sizes of the output are the input's, with the meaningful sizes of the indices in place of the
-axis, right-aligned to DimensionCount: leading sizes of 1 are cropped or added. Negative values of a
-signed index type count from the end of the axis.
+The sizes of the output are those of the input, with the axis replaced by the meaningful sizes of
+the indices. They are right-aligned to DimensionCount: leading sizes of 1 are cropped or added.
+Negative values of a signed index type count from the end of the axis.
 
 Worked example, axis 0, IndexDimensions 1::
 
     input [[1, 2], [3, 4], [5, 6]]   indices [0, 1, 1, 2]
     output [[1, 2], [3, 4], [3, 4], [5, 6]]
 
-Page: ``DML_GATHER_OPERATOR_DESC``. It says that invalid indices give a wrong output, clamped into
-the input, without failure; here they raise unless clamping is asked for. Its range for
-IndexDimensions leaves out DimensionCount, which its example 1 needs; it is taken. Example 3 prints
-IndexDimensions 2 where only 1 gives the printed output. The sentence that ties the output's data
-type to a DimensionCount means the input's data type.
+Page: ``DML_GATHER_OPERATOR_DESC``. The page says that invalid indices give a wrong output, clamped
+to the input, without failure; anydml raises an error unless clamping is requested. The page's range
+for IndexDimensions excludes DimensionCount, but its example 1 requires it; anydml accepts it.
+Example 3 prints IndexDimensions 2, but only 1 gives the printed output. The sentence that ties the
+data type of the output to a DimensionCount means the data type of the input.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class Gather(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is read.
+        The elements to select from.
     indices_tensor : TensorDesc
-        Positions along the axis.
+        The positions to select along the axis.
     output_tensor : TensorDesc
-        Type of the input. Sizes: ``input[:axis] + indices + input[axis + 1:]`` with the meaningful
-        sizes of the indices, right-aligned.
+        The selected slices, with the type of the input. Sizes: ``input[:axis] + indices +
+        input[axis + 1:]`` with the meaningful sizes of the indices, right-aligned.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
     index_dimensions : int
-        The number of meaningful trailing dimensions of the indices; the sizes before them are 1. 0
-        means one index, whose dimension does not appear in the output.
+        The number of meaningful trailing dimensions of the indices; all sizes before them are 1.
+        With 0 there is one index, and the output has no dimension for it.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Gather(Descriptor):
         yield from _rules.count_in_range(self.index_dimensions, "IndexDimensions", indices, 0)
 
     def cropped(self) -> int:
-        """Leading sizes of 1 that the alignment may crop: padding of the input, before the axis."""
+        """The number of leading sizes of 1 before the axis that may be cropped."""
         sizes = self.input_tensor.sizes[: self.axis]
         return next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
 

@@ -1,20 +1,20 @@
-"""GATHER_ELEMENTS: read the elements that the indices name along one axis.
+"""GATHER_ELEMENTS: select the elements that the indices name along one axis.
 
 ::
 
     output[i, j, ..] = input[index[i, j, ..], j, ..]     if Axis is 0
     output[i, j, ..] = input[i, index[i, j, ..], ..]     if Axis is 1
 
-The inverse of SCATTER (SCATTER_ELEMENTS). Negative values of a signed index type count from the end
-of the axis.
+It is the inverse of SCATTER (SCATTER_ELEMENTS). Negative values of a signed index type count from
+the end of the axis.
 
 Worked example, axis 0::
 
     input [[1, 2, 3], [4, 5, 6], [7, 8, 9]]   indices [[1, 2, 0], [2, 0, 0]]
     output [[4, 8, 3], [7, 2, 3]]
 
-Page: ``DML_GATHER_ELEMENTS_OPERATOR_DESC``. Its example prints UINT32 as the output's type, which
-its own constraint (the type of the input) refuses: a misprint for FLOAT32.
+Page: ``DML_GATHER_ELEMENTS_OPERATOR_DESC``. The page's example prints UINT32 as the type of the
+output, but its rules require the type of the input: this is a misprint for FLOAT32.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ class GatherElements(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is read.
+        The elements to select from.
     indices_tensor : TensorDesc
-        Positions along the axis. Sizes equal the input's except on the axis, where they are free.
+        The positions along the axis. Its sizes equal those of the input, except on the axis, where
+        the size is free.
     output_tensor : TensorDesc
-        Sizes of the indices, type of the input.
+        The selected elements, with the sizes of the indices and the type of the input.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

@@ -1,24 +1,25 @@
-"""GATHER_ND and GATHER_ND1: read the elements or blocks that index tuples name.
+"""GATHER_ND and GATHER_ND1: select the elements or blocks that index tuples name.
 
 ::
 
     output[...] = input[indices[...]]                                GATHER_ND
     output[batch, ...] = input[batch, indices[batch, ...], ...]      GATHER_ND1
 
-The last dimension of the indices is a tuple of ``t`` coordinates. With ``t`` equal to the rank of
-the input (of one batch) each tuple reads one element; with fewer, a block of the remaining
-dimensions. Negative values of a signed index type count from the end of their dimension. GATHER_ND
-is GATHER_ND1 without batch dimensions. The inverse of SCATTER_ND.
+The last dimension of the indices contains tuples of ``t`` coordinates. If ``t`` equals the rank of
+the input (of one batch), each tuple selects one element. If ``t`` is smaller, each tuple selects a
+block of the remaining dimensions. Negative values of a signed index type count from the end of
+their dimension. GATHER_ND is GATHER_ND1 without batch dimensions. It is the inverse of SCATTER_ND.
 
 Worked example (two-coordinate tuples)::
 
     input [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]   indices [[0, 1], [1, 0]]
     output [[2, 3], [4, 5]]
 
-Pages: ``DML_GATHER_ND_OPERATOR_DESC``, ``DML_GATHER_ND1_OPERATOR_DESC``. Their formula for the
-sizes of the output takes the trailing ``t`` sizes of the input; their examples take what is left
-after the batch dimensions and the first ``t``: the examples are right. That batch sizes of input
-and indices are equal, and leave a tuple in the indices, the pages do not say but imply.
+Pages: ``DML_GATHER_ND_OPERATOR_DESC``, ``DML_GATHER_ND1_OPERATOR_DESC``. The pages' formula for the
+sizes of the output uses the trailing ``t`` sizes of the input. Their examples use the sizes that
+remain after the batch dimensions and the first ``t``; anydml follows the examples. The pages imply
+that input and indices have the same batch sizes, and that the indices have at least one dimension
+more than the batch dimensions, for the tuples.
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ class GatherND(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is read.
+        The elements to select from.
     indices_tensor : TensorDesc
         Tuples of ``t`` coordinates, ``t`` being the last size, in ``1..input_dimension_count``.
     output_tensor : TensorDesc
-        Type of the input. Sizes: the meaningful sizes of the indices without the last, then the
-        meaningful sizes of the input without the first ``t``, behind leading sizes of 1.
+        The selected elements, with the type of the input. Sizes: leading sizes of 1, then the
+        meaningful sizes of the indices without the last, then the meaningful sizes of the input
+        without the first ``t``.
     input_dimension_count, indices_dimension_count : int
-        The number of meaningful trailing dimensions; the sizes before them are 1.
+        The number of meaningful trailing dimensions; all sizes before them are 1.
 
     Examples
     --------
@@ -136,7 +138,8 @@ class GatherND1(GatherND):
     Parameters
     ----------
     input_tensor, indices_tensor, output_tensor, input_dimension_count, indices_dimension_count
-        As for `GatherND`; the output's sizes leave out the batch dimensions of the input.
+        As for `GatherND`, except that the sizes of the output omit the batch dimensions of the
+        input.
     batch_dimension_count : int
         The number of leading meaningful dimensions that are independent batches.
 

@@ -1,4 +1,4 @@
-"""Gradients: of activations, clipping, normalization by neighbours and slices."""
+"""Gradients: gradients of activations, clipping, local response normalization and slices."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Gradient(Map):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What the function was applied to.
+        The input of the function.
     input_gradient_tensor : TensorDesc
-        The gradient of the result: type and sizes of the input.
+        The gradient of the result, with the type and sizes of the input.
     output_gradient_tensor : TensorDesc
-        The gradient of the input: its type and sizes.
+        The gradient of the input, with the type and sizes of the input.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -61,7 +61,7 @@ class Gradient(Map):
 
 
 class ActivationReluGrad(Gradient):
-    """The gradient where the input is above 0, and 0 elsewhere."""
+    """Copies the gradient where the input is greater than 0, and 0 elsewhere."""
 
     NAME = "ACTIVATION_RELU_GRAD"
     ALSO_KNOWN_AS = "torch.ops.aten.threshold_backward"
@@ -73,12 +73,12 @@ class ActivationReluGrad(Gradient):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClipGrad(Gradient):
-    """0 where the input is at most Min or at least Max, else the gradient.
+    """0 where the input is at most Min or at least Max; copies the gradient elsewhere.
 
     Parameters
     ----------
     min, max : float
-        The bounds; of integer tensors, converted as CAST does.
+        The lower and the upper bound; for integer tensors they are converted as by CAST.
     """
 
     min: float = floating()
@@ -94,14 +94,14 @@ class ElementWiseClipGrad(Gradient):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClipGrad1(Gradient):
-    """0 where the input is at most Min or at least Max, which have the tensors' type.
+    """As ELEMENT_WISE_CLIP_GRAD, with bounds in the data type of the tensors.
 
     Parameters
     ----------
     min_max_data_type : DataType
-        The tensors' type.
+        The type of the bounds, which must equal the type of the tensors.
     min, max : int or float
-        The bounds.
+        The lower and the upper bound.
     """
 
     min_max_data_type: DataType | DataTypeName = enumeration(DataType)
@@ -134,12 +134,12 @@ class LocalResponseNormalizationGrad(Gradient):
     Parameters
     ----------
     cross_channel : bool
-        True for neighbours in other channels at the same place, False for those at places around in
-        the same channel.
+        True for neighbours in other channels at the same position, False for neighbours at other
+        positions in the same channel.
     local_size : int
-        Neighbours along the channels, or along height and along width; at least 1.
+        The number of neighbours along the channels, or along height and along width; at least 1.
     alpha, beta, bias : float
-        The numbers of the formula.
+        The parameters of the formula of LOCAL_RESPONSE_NORMALIZATION.
     """
 
     cross_channel: bool = boolean()
@@ -181,22 +181,23 @@ _RENAMED: Final = {"InputTensor": "OutputGradientTensor", "OutputTensor": "Input
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SliceGrad(Sized):
-    """The gradient of SLICE1: the elements at their places in the window, and 0 elsewhere.
+    """The gradient of SLICE1: writes elements to their positions in the window, and 0 elsewhere.
 
     Parameters
     ----------
     input_gradient_tensor : TensorDesc
         The gradient of the slice.
     output_gradient_tensor : TensorDesc
-        The gradient of what was sliced: type and DimensionCount of the input.
+        The gradient of the tensor that was sliced, with the type and DimensionCount of the input.
     dimension_count : int, optional
         The number of dimensions; by default the length of `offsets`.
     input_window_offsets : sequence of int
-        Where the window begins in each dimension of the output.
+        The start of the window in each dimension of the output.
     input_window_sizes : sequence of int
-        Its extent in each dimension, at least 1.
+        The size of the window in each dimension, at least 1.
     input_window_strides : sequence of int
-        The step between elements, not 0; a negative one starts at the end of the window.
+        The step between elements in each dimension, not 0. A negative stride starts at the end of
+        the window.
     """
 
     input_gradient_tensor: TensorDesc = input_field()
@@ -251,7 +252,7 @@ class SliceGrad(Sized):
 
 
 def _window(attributes: Attributes, counts: tuple[int, ...]) -> Attributes:
-    """The attributes as SLICE1 has them."""
+    """The attributes as SLICE1 expects them."""
     names = {"starts": "offsets", "sizes": "sizes", "strides": "strides"}
     return {
         **{name: attributes[f"input_window_{own}"] for name, own in names.items()}, "counts": counts

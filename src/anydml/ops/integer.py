@@ -1,8 +1,9 @@
-"""Integer arithmetic: sums of products of quantized numbers, exact or with scales.
+"""Integer arithmetic: matrix products and sums of quantized tensors.
 
-A number stands for ``(integer - zero point) * scale``; a zero point that is left out is 0. Scales
-and zero points have one element, or one for each row, column or channel. Sums are exact; a scaled
-result is computed in FLOAT64, and as an integer rounded once: halves to even, within the range.
+An integer represents the number ``(integer - zero point) * scale``; an omitted zero point is 0.
+Scales and zero points have one element, or one for each row, column or channel. Sums of integers
+are exact. A scaled result is computed in FLOAT64. An integer result is rounded once, with ties to
+even, and clamped to the range of its type.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FAMILY = Family.QUANTIZED
 
 
 def _product(specs: Specs) -> tuple[ArraySpec, list[Violation]]:
-    """The sizes of a matrix product, and how its operands must fit together."""
+    """The sizes of a matrix product, and violations of the rules for its operands."""
     a, b = specs["ATensor"], specs["BTensor"]
     assert a is not None
     assert b is not None
@@ -74,11 +75,11 @@ class MatrixMultiplyInteger(Computed):
     a_tensor : TensorDesc
         ``{.., M, K}``.
     a_zero_point_tensor : TensorDesc, optional
-        One element, or one for each of the M rows.
+        One element, or one element for each of the M rows.
     b_tensor : TensorDesc
         ``{.., K, N}``.
     b_zero_point_tensor : TensorDesc, optional
-        One element, or one for each of the N columns.
+        One element, or one element for each of the N columns.
     output_tensor : TensorDesc
         ``{.., M, N}``.
     """
@@ -107,22 +108,22 @@ class MatrixMultiplyInteger(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Scaled(Computed):
-    """What the products with scales have.
+    """The fields that all matrix products with scales have.
 
     Parameters
     ----------
     a_tensor : TensorDesc
         ``{.., M, K}``.
     a_scale_tensor : TensorDesc
-        One element, or one for each of the M rows.
+        One element, or one element for each of the M rows.
     a_zero_point_tensor : TensorDesc, optional
-        The same of A's type.
+        One element, or one element for each of the M rows, with the type of A.
     b_tensor : TensorDesc
         ``{.., K, N}``.
     b_scale_tensor : TensorDesc
-        One element, or one for each of the N columns.
+        One element, or one element for each of the N columns.
     b_zero_point_tensor : TensorDesc, optional
-        The same of B's type.
+        One element, or one element for each of the N columns, with the type of B.
     """
 
     a_tensor: TensorDesc = input_field()
@@ -138,14 +139,14 @@ class Scaled(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MatrixMultiplyIntegerToFloat(Scaled):
-    """The matrix product of two quantized tensors as floats.
+    """The matrix product of two quantized tensors, as floats.
 
     Parameters
     ----------
     bias_tensor : TensorDesc, optional
-        Added to the product: the output's sizes.
+        The bias that is added to the product, with the sizes of the output.
     output_tensor : TensorDesc
-        ``{.., M, N}``, of the scales' type.
+        ``{.., M, N}``, with the type of the scales.
     """
 
     bias_tensor: TensorDesc | None = input_field(optional=True)
@@ -180,14 +181,14 @@ class MatrixMultiplyIntegerToFloat(Scaled):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class QuantizedLinearMatrixMultiply(Scaled):
-    """The matrix product of two quantized tensors, quantized.
+    """The quantized matrix product of two quantized tensors.
 
     Parameters
     ----------
     output_scale_tensor : TensorDesc
-        One element, or one for each of the M rows.
+        One element, or one element for each of the M rows.
     output_zero_point_tensor : TensorDesc, optional
-        The same of the output's type.
+        One element, or one element for each of the M rows, with the type of the output.
     output_tensor : TensorDesc
         ``{.., M, N}``.
     """
@@ -221,7 +222,7 @@ class QuantizedLinearMatrixMultiply(Scaled):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseQuantizedLinearAdd(Computed):
-    """The sum of two quantized tensors, quantized.
+    """The quantized sum of two quantized tensors.
 
     Parameters
     ----------
@@ -230,19 +231,19 @@ class ElementWiseQuantizedLinearAdd(Computed):
     a_scale_tensor : TensorDesc
         One element.
     a_zero_point_tensor : TensorDesc, optional
-        One element of A's type.
+        One element with the type of A.
     b_tensor : TensorDesc
-        The second operand: A's sizes.
+        The second operand, with the sizes of A.
     b_scale_tensor : TensorDesc
         One element.
     b_zero_point_tensor : TensorDesc, optional
-        One element of B's type.
+        One element with the type of B.
     output_scale_tensor : TensorDesc
         One element.
     output_zero_point_tensor : TensorDesc, optional
-        One element of the output's type.
+        One element with the type of the output.
     output_tensor : TensorDesc
-        A's sizes.
+        The sum, with the sizes of A.
     """
 
     a_tensor: TensorDesc = input_field()

@@ -1,8 +1,9 @@
 """Quantized windows: convolution and pooling of integers with scales and zero points.
 
-A number stands for ``(integer - zero point) * scale``; a zero point that is left out is 0, and
-padding is zeros: elements that are the zero point. Sums are exact; a scaled result is computed in
-FLOAT64 and rounded once, halves to even, within the range.
+An integer represents the number ``(integer - zero point) * scale``; an omitted zero point is 0.
+Elements of the padding represent 0: they equal the zero point. Sums of integers are exact. A scaled
+result is computed in FLOAT64, rounded once, with ties to even, and clamped to the range of its
+type.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FAMILY = Family.QUANTIZED
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Filtered(Computed):
-    """How a filter slides.
+    """The positions of a sliding filter.
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ class Filtered(Computed):
     dilations : sequence of int
         The step from one filter element to the next.
     start_padding : sequence of int
-        Number of elements, equal to the zero point, before each spatial dimension.
+        The number of elements, equal to the zero point, before each spatial dimension.
     end_padding : sequence of int
-        Number of elements, equal to the zero point, after each spatial dimension.
+        The number of elements, equal to the zero point, after each spatial dimension.
     group_count : int
         The number of groups of channels.
     """
@@ -101,11 +102,11 @@ class IntegerTensors(Computed):
     input_tensor : TensorDesc
         ``{batches, channels, ..}``.
     input_zero_point_tensor : TensorDesc, optional
-        One element of the input's type.
+        One element with the type of the input.
     filter_tensor : TensorDesc
         ``{output channels, channels / groups, ..}``.
     filter_zero_point_tensor : TensorDesc, optional
-        One element of the filter's type, or one for each output channel.
+        One element, or one element for each output channel, with the type of the filter.
     output_tensor : TensorDesc
         ``{batches, output channels, ..}``.
     """
@@ -119,7 +120,7 @@ class IntegerTensors(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ConvolutionInteger(Filtered, IntegerTensors):
-    """The convolution of integers from which their zero points are subtracted."""
+    """The convolution of integers, after subtraction of their zero points."""
 
     NAME = "CONVOLUTION_INTEGER"
     EXAMPLES = (_WINDOW,)
@@ -143,19 +144,19 @@ class QuantizedTensors(Computed):
     input_scale_tensor : TensorDesc
         One element.
     input_zero_point_tensor : TensorDesc, optional
-        One element of the input's type.
+        One element with the type of the input.
     filter_tensor : TensorDesc
         ``{output channels, channels / groups, ..}``.
     filter_scale_tensor : TensorDesc
-        One element, or one for each output channel.
+        One element, or one element for each output channel.
     filter_zero_point_tensor : TensorDesc, optional
-        The same of the filter's type.
+        One element, or one element for each output channel, with the type of the filter.
     bias_tensor : TensorDesc, optional
-        ``{1, output channels, 1, ..}``, in units of the input's scale times the filter's.
+        ``{1, output channels, 1, ..}``, in units of the input scale times the filter scale.
     output_scale_tensor : TensorDesc
         One element.
     output_zero_point_tensor : TensorDesc, optional
-        One element of the output's type.
+        One element with the type of the output.
     output_tensor : TensorDesc
         ``{batches, output channels, ..}``.
     """
@@ -174,7 +175,7 @@ class QuantizedTensors(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class QuantizedLinearConvolution(Filtered, QuantizedTensors):
-    """The convolution of a quantized tensor with a quantized filter, quantized."""
+    """The quantized convolution of a quantized tensor with a quantized filter."""
 
     NAME = "QUANTIZED_LINEAR_CONVOLUTION"
     EXAMPLES = ({
@@ -221,13 +222,13 @@ class PooledTensors(Computed):
     input_tensor : TensorDesc
         ``{batches, channels, ..}`` with 2 or 3 spatial dimensions.
     input_scale_tensor : TensorDesc
-        One element, or one for each channel.
+        One element, or one element for each channel.
     input_zero_point_tensor : TensorDesc, optional
-        The same of the input's type.
+        One element, or one element for each channel, with the type of the input.
     output_scale_tensor : TensorDesc
-        One element, or one for each channel.
+        One element, or one element for each channel.
     output_zero_point_tensor : TensorDesc, optional
-        The same of the output's type.
+        One element, or one element for each channel, with the type of the output.
     output_tensor : TensorDesc
         ``{batches, channels, ..}``.
     """
@@ -242,12 +243,12 @@ class PooledTensors(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class QuantizedLinearAveragePooling(Dilated, PooledTensors):
-    """The mean of each window of a quantized tensor, quantized.
+    """The quantized mean of each window of a quantized tensor.
 
     Parameters
     ----------
     include_padding : bool
-        Whether padding counts, as zeros; else it is left out of the mean.
+        Whether the mean includes padding, as zeros.
     """
 
     include_padding: bool = boolean()

@@ -1,7 +1,7 @@
 """JOIN: concatenate several inputs along one axis.
 
-The sizes of the inputs on the axis add up to the output's; every other size is the output's. One
-input makes a plain copy. The inverse of SPLIT.
+The size of the output on the axis is the sum of the sizes of the inputs. Every other size is equal.
+A single input is copied. JOIN is the inverse of SPLIT.
 
 Worked example, axis 1::
 
@@ -35,11 +35,12 @@ class Join(Descriptor):
     input_count : int, optional
         The number of inputs; by default the length of `input_tensors`.
     input_tensors : sequence of TensorDesc
-        Type and sizes of the output, except on the axis, where they add up to it. At least one.
+        The tensors to join, at least one, with the type of the output. Their sizes on the axis add
+        up to the size of the output; every other size is that of the output.
     output_tensor : TensorDesc
-        What they are joined into.
+        The joined tensor.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

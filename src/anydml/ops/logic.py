@@ -1,7 +1,7 @@
-"""Comparison, logic and bits: each output element from the input elements at the same place.
+"""Comparison, logic and bits: compute each output element from the inputs at the same position.
 
-Inputs and output have the same sizes; an input is broadcast by strides of 0. What is true or false
-is 1 or 0 in the output's type; an input is true if it is not 0.
+Inputs and output have the same sizes. Strides of 0 broadcast an input. True is 1 and false is 0, in
+the data type of the output. An input element is true if it is not 0.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ElementWiseLogicalNot(Function):
 
 
 class Comparison(Binary):
-    """Base of the comparisons, which compare with NaN as IEEE 754 does."""
+    """Base of the comparisons, which follow IEEE 754 for NaN."""
 
     SAME_TYPES = ("ATensor", "BTensor")
 
@@ -146,7 +146,7 @@ class ElementWiseIsNan(Function):
 
 
 class IsInfinityMode(NamedEnum):
-    """``DML_IS_INFINITY_MODE``: which infinities count."""
+    """``DML_IS_INFINITY_MODE``: the infinities to detect."""
 
     EITHER = 0
     POSITIVE = 1
@@ -159,12 +159,12 @@ class IsInfinityMode(NamedEnum):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseIsInfinity(Function):
-    """Whether ``x`` is an infinity of the mode's sign.
+    """Whether ``x`` is an infinity with a sign that the mode selects.
 
     Parameters
     ----------
     infinity_mode : IsInfinityMode
-        Which infinities count.
+        The infinities to detect: EITHER, POSITIVE or NEGATIVE.
     """
 
     infinity_mode: IsInfinityMode | IsInfinityModeName = enumeration(IsInfinityMode)
@@ -190,13 +190,13 @@ class ElementWiseIf(Map):
     Parameters
     ----------
     condition_tensor : TensorDesc
-        True where it is not 0.
+        The condition, which is true where it is not 0.
     a_tensor : TensorDesc
-        The values where the condition is true; sizes of the condition.
+        The values where the condition is true, with the sizes of the condition.
     b_tensor : TensorDesc
-        The values where the condition is false; type and sizes of A.
+        The values where the condition is false, with the type and sizes of A.
     output_tensor : TensorDesc
-        Type and sizes of ``A``.
+        The result, with the type and sizes of A.
     """
 
     condition_tensor: TensorDesc = input_field()
@@ -261,7 +261,7 @@ class ElementWiseBitXor(Binary):
 
 
 class ElementWiseBitNot(Function):
-    """The bits of ``x``, 0 and 1 exchanged."""
+    """The inverted bits of ``x``."""
 
     NAME = "ELEMENT_WISE_BIT_NOT"
     INPUTS = ([0, 1, 170],)
@@ -274,7 +274,7 @@ class ElementWiseBitNot(Function):
 
 
 class ElementWiseBitCount(Function):
-    """How many bits of ``x`` are 1."""
+    """The number of bits of ``x`` that are 1."""
 
     NAME = "ELEMENT_WISE_BIT_COUNT"
     WIDENS = False
@@ -288,7 +288,7 @@ class ElementWiseBitCount(Function):
 
 
 class Shift(Binary):
-    """Base of the shifts: 0 from as many places on as the type has bits."""
+    """Base of the shifts. A shift by at least the number of bits of the type gives 0."""
 
     SHIFTS_LEFT: ClassVar[bool]
 
@@ -301,7 +301,7 @@ class Shift(Binary):
 
 
 class ElementWiseBitShiftLeft(Shift):
-    """``A << B``; 0 from as many places on as the type has bits."""
+    """``A << B``; 0 where B is at least the number of bits of the type."""
 
     NAME = "ELEMENT_WISE_BIT_SHIFT_LEFT"
     SHIFTS_LEFT = True
@@ -310,7 +310,7 @@ class ElementWiseBitShiftLeft(Shift):
 
 
 class ElementWiseBitShiftRight(Shift):
-    """``A >> B``, filled with zeros; 0 from as many places on as the type has bits."""
+    """``A >> B``, filled with zeros; 0 where B is at least the number of bits of the type."""
 
     NAME = "ELEMENT_WISE_BIT_SHIFT_RIGHT"
     SHIFTS_LEFT = False

@@ -1,4 +1,4 @@
-"""Matrix products: sums of products over rows and columns, for each batch and channel."""
+"""Matrix products: multiply the matrices of each batch and channel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAMILY = Family.NETWORKS
 
 
 class MatrixTransform(NamedEnum):
-    """``DML_MATRIX_TRANSFORM``: how a matrix is read."""
+    """``DML_MATRIX_TRANSFORM``: whether a matrix is transposed."""
 
     NONE = 0
     TRANSPOSE = 1
@@ -41,22 +41,22 @@ class Gemm(Computed):
     Parameters
     ----------
     a_tensor : TensorDesc
-        ``{batches, channels, M, K}``, or ``{.., K, M}`` where A is transposed; from level 4_0 on
-        without batches and channels, too.
+        ``{batches, channels, M, K}``, or ``{.., K, M}`` if A is transposed. From feature level 4_0,
+        batches and channels may be omitted.
     b_tensor : TensorDesc
-        ``{batches, channels, K, N}``, or ``{.., N, K}`` where B is transposed.
+        ``{batches, channels, K, N}``, or ``{.., N, K}`` if B is transposed.
     c_tensor : TensorDesc, optional
-        What is added: the output's sizes, broadcast by strides of 0.
+        The tensor to add, with the sizes of the output. Strides of 0 broadcast it.
     output_tensor : TensorDesc
         ``{batches, channels, M, N}``.
     trans_a, trans_b : MatrixTransform or str
-        TRANSPOSE to exchange the last two dimensions.
+        NONE, or TRANSPOSE to exchange the last two dimensions.
     alpha : float
         The factor of the product.
     beta : float
         The factor of C; ignored without C.
     fused_activation : Activation, optional
-        Applied to the result; without tensors of its own.
+        The activation that is applied to the result; its tensors are omitted.
     """
 
     a_tensor: TensorDesc = input_field()
@@ -118,7 +118,7 @@ class Gemm(Computed):
 
 
 def _matrix_axes(rank: int, transform: MatrixTransform) -> tuple[int, int]:
-    """The axes of a tensor that are the rows and the columns of its matrix."""
+    """The axes of the rows and the columns of a matrix."""
     transposed = transform is MatrixTransform.TRANSPOSE
     return (rank - 1, rank - 2) if transposed else (rank - 2, rank - 1)
 

@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES: count the elements that are not zero and list their coordinates.
 
-Negative zero is zero, NaN is not. Rows of coordinates come in ascending element order; a row holds
-the last N coordinates of its element. The output has a row for every element of the input, and rows
-from the count on are undefined: memory that the library allocates is zero there, memory that the
-caller binds is not touched.
+Negative zero is zero; NaN is not zero. Rows of coordinates are in ascending order of elements. Each
+row contains the last N coordinates of its element. The output has a row for every element of the
+input; the rows after the first ``count`` are undefined. In memory that the library allocates they
+are zero; in memory that the caller binds they are not written.
 
 Worked example, N = 3::
 
@@ -11,7 +11,7 @@ Worked example, N = 3::
     count 4          coordinates [0,0,0] [0,0,3] [0,1,1] [0,1,3], then four undefined rows
 
 Page: ``DML_NONZERO_COORDINATES_OPERATOR_DESC``. An input whose sizes are all 1 has the effective
-rank 0; the smallest N is 1 then.
+rank 0. The smallest N is then 1.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ class NonzeroCoordinates(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        M elements in all.
+        The tensor to search; M is its number of elements.
     output_count_tensor : TensorDesc
-        UINT32, all sizes 1.
+        The number of elements that are not zero: UINT32, all sizes 1.
     output_coordinates_tensor : TensorDesc
-        UINT32, sizes ``{1, .., M, N}``, where N is at least the input's effective rank (the
-        DimensionCount without leading sizes of 1), at least 1, and at most its DimensionCount.
+        The coordinates of these elements: UINT32, sizes ``{1, .., M, N}``. N is at least 1, at
+        least the effective rank of the input (its DimensionCount without leading sizes of 1), and
+        at most its DimensionCount.
 
     Examples
     --------
@@ -116,7 +117,7 @@ class NonzeroCoordinates(Descriptor):
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         count, coordinates = outputs
         found = 0
-        with np.errstate(invalid="ignore"):  # NumPy 1 minds signalling NaNs
+        with np.errstate(invalid="ignore"):  # NumPy 1 warns about signalling NaNs
             for at in np.ndindex(inputs[0].shape):
                 if inputs[0][at] != 0:
                     coordinates[found] = at[-coordinates.shape[1] :]

@@ -1,6 +1,6 @@
-"""Normalization: elements less their mean, by their deviation, their norm or their neighbours.
+"""Normalization: scale elements by their mean and variance, their norm or their neighbours.
 
-All of it is computed in FLOAT64 and rounded once.
+All operators compute in FLOAT64 and round once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FAMILY = Family.NETWORKS
 
 
 def _as_input(operator: type[Computed], inputs: Sequence[Any], *more: Violation) -> Inferred:
-    # One output like the first input, to which the others are broadcast.
+    # One output like the first input, to which the other inputs are broadcast.
     names = [info.name for info in operator.tensor_fields()][1 : len(inputs)]
     others = broadcast_to_input(inputs[0], [*zip(names, inputs[1:], strict=True)])
     return Inferred((inputs[0],), (*others, *more))
@@ -48,18 +48,18 @@ class BatchNormalization(Computed):
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The tensor to normalize.
     mean_tensor, variance_tensor, scale_tensor, bias_tensor : TensorDesc
-        Broadcast to the input: each size is the input's or 1.
+        Broadcast to the input: each size is 1 or that of the input.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     spatial : bool
-        False means that mean and variance differ between places: below feature level 4_0 their
-        last two sizes are then the input's. Without effect from 4_0 on.
+        False if mean and variance differ between positions: below feature level 4_0, their last two
+        sizes must then be those of the input. From feature level 4_0 it has no effect.
     epsilon : float
-        Added to the variance.
+        The constant that is added to the variance.
     fused_activation : Activation, optional
-        Applied to the result; without tensors of its own.
+        The activation that is applied to the result; its tensors are omitted.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -121,7 +121,7 @@ def normalize(
     e: Engine, x: Array, scale: Array | None, bias: Array | None, axes: Sequence[int],
     use_mean: bool, use_variance: bool, epsilon: float,
 ) -> Array:  # fmt: skip
-    """``scale * (x - mean) / sqrt(variance + epsilon) + bias``, where parts are optional."""
+    """``scale * (x - mean) / sqrt(variance + epsilon) + bias``, with optional parts."""
     y = x - mean(e, x, axes) if use_mean else x.astype(e.xp.float64)
     if use_variance:
         factor = 1 / e.xp.sqrt(mean(e, y * y, axes) + epsilon)
@@ -148,20 +148,20 @@ class MeanVarianceNormalization(Computed):
     Parameters
     ----------
     input_tensor : TensorDesc
-        Batches, channels, height, width.
+        The tensor to normalize, ``{batches, channels, height, width}``.
     scale_tensor, bias_tensor : TensorDesc, optional
-        Broadcast to the input: each size is the input's or 1. Below feature level 5_2 both or
-        neither.
+        Broadcast to the input: each size is 1 or that of the input. Below feature level 5_2, either
+        both or neither must be present.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     cross_channel : bool
-        Whether mean and variance are of all channels together.
+        Whether mean and variance are computed across channels.
     normalize_variance : bool
-        Whether the deviation divides.
+        Whether elements are divided by the standard deviation.
     epsilon : float
-        Added to the variance.
+        The constant that is added to the variance.
     fused_activation : Activation, optional
-        Applied to the result; without tensors of its own.
+        The activation that is applied to the result; its tensors are omitted.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -202,7 +202,7 @@ class MeanVarianceNormalization(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AxesNormalization(Computed):
-    """Base of the versions with axes."""
+    """Base of the operators with an `axes` field."""
 
     input_tensor: TensorDesc = input_field()
     scale_tensor: TensorDesc | None = input_field(optional=True)
@@ -225,22 +225,23 @@ class MeanVarianceNormalization1(AxesNormalization):
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The tensor to normalize.
     scale_tensor, bias_tensor : TensorDesc, optional
-        Broadcast to the input: each size is the input's or 1, below feature level 4_0 the second
-        one the input's. Below 5_2 both or neither.
+        Broadcast to the input: each size is 1 or that of the input. Below feature level 4_0, the
+        second size must be that of the input. Below feature level 5_2, either both or neither must
+        be present.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     axis_count : int
         The length of `axes`.
     axes : sequence of int
         The axes along which mean and variance are computed, in any order.
     normalize_variance : bool
-        Whether the deviation divides.
+        Whether elements are divided by the standard deviation.
     epsilon : float
-        Added to the variance.
+        The constant that is added to the variance.
     fused_activation : Activation, optional
-        Applied to the result; without tensors of its own.
+        The activation that is applied to the result; its tensors are omitted.
     """
 
     normalize_variance: bool = boolean()
@@ -285,23 +286,23 @@ class MeanVarianceNormalization2(AxesNormalization):
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The tensor to normalize.
     scale_tensor, bias_tensor : TensorDesc, optional
-        Broadcast to the input: each size is the input's or 1.
+        Broadcast to the input: each size is 1 or that of the input.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     axis_count : int
         The length of `axes`.
     axes : sequence of int
         The axes along which mean and variance are computed, in any order.
     use_mean : bool
-        Whether the mean is subtracted. If not, it counts as 0 in the variance, too.
+        Whether the mean is subtracted. If not, the variance is computed with a mean of 0.
     use_variance : bool
-        Whether the deviation divides.
+        Whether elements are divided by the standard deviation.
     epsilon : float
-        Added to the variance.
+        The constant that is added to the variance.
     fused_activation : Activation, optional
-        Applied to the result; without tensors of its own.
+        The activation that is applied to the result; its tensors are omitted.
     """
 
     use_mean: bool = boolean()
@@ -336,18 +337,18 @@ class MeanVarianceNormalization2(AxesNormalization):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LpNormalization(Computed):
-    """Each element divided by the norm along an axis: ``x / max(norm, epsilon)``.
+    """Divides each element by the norm along an axis: ``x / max(norm, epsilon)``.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The tensor to normalize.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     axis : int
         The axis of the norm.
     epsilon : float
-        The least that divides.
+        The smallest divisor.
     p : int
         1 for ``sum(|x|)``, 2 for ``sqrt(sum(x * x))``.
     """
@@ -380,22 +381,22 @@ class LpNormalization(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LocalResponseNormalization(Map):
-    """``x / (bias + alpha / local_size * sum(x * x)) ** beta`` with the sum of a neighbourhood.
+    """``x / (bias + alpha / local_size * sum(x * x)) ** beta``, summed over a neighbourhood.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        Batches, channels, height, width.
+        The tensor to normalize, ``{batches, channels, height, width}``.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     cross_channel : bool
-        True for neighbours in other channels at the same place, False for those at places around in
-        the same channel.
+        True for neighbours in other channels at the same position, False for neighbours at other
+        positions in the same channel.
     local_size : int
-        Neighbours along the channels, or along height and along width: ``(local_size - 1) // 2``
-        before the element and the others behind it. At least 1.
+        The number of neighbours along the channels, or along height and along width, at least 1:
+        ``(local_size - 1) // 2`` before the element, the element, and the others after it.
     alpha, beta, bias : float
-        The numbers of the formula.
+        The parameters of the formula.
     """
 
     input_tensor: TensorDesc = input_field()

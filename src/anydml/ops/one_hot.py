@@ -1,12 +1,13 @@
-"""ONE_HOT: sequences along an axis with one value at the place that an index names, else another.
+"""ONE_HOT: write one value at the position that each index names, and another value elsewhere.
 
 ::
 
-    output[i, j, k] = on    where indices[i, 0, k] is j or j - size      axis 1
-    output[i, j, k] = off   elsewhere
+    output[i, j, k] = on    if indices[i, 0, k] is j or j - size         axis 1
+    output[i, j, k] = off   otherwise
 
-The first two elements of the values tensor, in row-major order, are off and on; it may have more.
-An index outside of -size..size - 1 names no place: its sequence is off throughout.
+The first two elements of the values tensor, in row-major order, are the off value and the on value;
+further elements are ignored. If an index is outside -size..size - 1, all elements of its sequence
+have the off value.
 
 Worked example, axis 1 of size 3, values {7, 9}::
 
@@ -42,14 +43,14 @@ class OneHot(Descriptor):
     Parameters
     ----------
     indices_tensor : TensorDesc
-        Where each sequence is on; negative ones count from the end. The output's sizes with 1 on
-        the axis.
+        For each sequence, the position of the on value along the axis. Negative indices count from
+        the end. Its sizes are those of the output, with 1 on the axis.
     values_tensor : TensorDesc
-        Off and on: two elements or more, of which two are read.
+        The off value, then the on value: at least two elements, of which the first two are used.
     output_tensor : TensorDesc
-        Type of the values; on the axis any size.
+        The sequences, with the type of the values. The size on the axis is free.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

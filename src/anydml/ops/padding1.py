@@ -1,29 +1,31 @@
-"""PADDING1 and PADDING: add elements at the ends of each dimension.
+"""PADDING1 and PADDING: add elements before and after each dimension.
 
 ::
 
     i = output position - start padding, j = output position ..
     output = input[place(i), place(j), ..]
 
-    mode         place(i), n is the input's size
-    CONSTANT     i inside the input; around it is the value
-    EDGE         0 below, n - 1 above
-    REFLECTION   mirrored at the first and at the last element: .. 2 1 [0 1 2] 1 0 1 ..
-    SYMMETRIC    mirrored at the edges: .. 1 0 [0 1 2] 2 1 0 0 ..
-    WRAP         from the other end: .. 1 2 [0 1 2] 0 1 ..
+    mode         place(i), where n is the size of the input
+    CONSTANT     i inside the input; outside it, the output is the padding value
+    EDGE         the nearest element: 0 where i < 0, n - 1 where i >= n
+    REFLECTION   mirrored, without repeating the first and last: .. 2 1 [0 1 2] 1 0 1 ..
+    SYMMETRIC    mirrored, repeating the first and last: .. 1 0 [0 1 2] 2 1 0 0 ..
+    WRAP         continued from the other end: .. 1 2 [0 1 2] 0 1 ..
 
-Paddings may be longer than the input. The one element of a dimension of size 1 is repeated.
+The padding may be longer than the input. In every mode except CONSTANT, a dimension of size 1
+repeats its only element.
 
 Worked example, REFLECTION, start {2}, end {3}::
 
     input  [1, 2, 3, 4]
     output [3, 2, 1, 2, 3, 4, 3, 2, 1]
 
-The value of PADDING1 is of the tensors' type. That of PADDING is a FLOAT, which becomes their type
-as CAST does it: without its fraction and within the range of an integer.
+The padding value of PADDING1 has the data type of the tensors. The padding value of PADDING is a
+FLOAT, which is converted to the data type of the tensors as by CAST: for integers, the fraction is
+discarded and the value is clamped to the range of the type.
 
-Pages: ``DML_PADDING1_OPERATOR_DESC``, ``DML_PADDING_OPERATOR_DESC``. They do not name WRAP, which
-level 6_4 adds.
+Pages: ``DML_PADDING1_OPERATOR_DESC``, ``DML_PADDING_OPERATOR_DESC``. The pages do not mention WRAP,
+which feature level 6_4 adds.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ FAMILY = Family.MOVE
 
 
 class PaddingMode(NamedEnum):
-    """``DML_PADDING_MODE``: the values of the padding."""
+    """``DML_PADDING_MODE``: how the values of the padding are chosen."""
 
     CONSTANT = 0
     EDGE = 1
@@ -135,21 +137,22 @@ class Padding1(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is padded.
+        The tensor to pad.
     output_tensor : TensorDesc
-        Type and DimensionCount of the input; each size is the input's and both paddings.
+        The padded tensor, with the type and DimensionCount of the input. Each size is the size of
+        the input plus both paddings.
     padding_mode : PaddingMode or str
-        The values of the padding; WRAP from level 6_4.
+        How the values of the padding are chosen. WRAP is available from feature level 6_4.
     padding_value_data_type : DataType or str
-        The type of the value, which is the output's.
+        The type of `padding_value`, which must equal the type of the tensors.
     padding_value : int or float
-        The padding value for mode CONSTANT.
+        The value of the padding in mode CONSTANT.
     dimension_count : int, optional
         The number of dimensions; by default the length of `start_padding`.
     start_padding : sequence of int
-        Elements in front of each dimension.
+        The number of elements to add before each dimension.
     end_padding : sequence of int
-        Elements behind each dimension.
+        The number of elements to add after each dimension.
 
     Examples
     --------
@@ -232,9 +235,10 @@ class Padding(Descriptor):
     input_tensor, output_tensor, dimension_count, start_padding, end_padding
         As for `Padding1`.
     padding_mode : PaddingMode or str
-        What stands around the input; SYMMETRIC from level 3_0, WRAP from level 6_4.
+        How the values of the padding are chosen. SYMMETRIC is available from feature level 3_0,
+        WRAP from feature level 6_4.
     padding_value : float
-        What stands around the input where the mode is CONSTANT; it becomes the tensors' type.
+        The value of the padding in mode CONSTANT. It is converted to the data type of the tensors.
 
     Examples
     --------
@@ -282,7 +286,7 @@ def _kernel_attributes(desc: Padding | Padding1, value: tuple[int, ...]) -> dict
 
 
 def _place(mode: str, at: int, size: int) -> int | None:
-    """Where a position, counted from the input's first element, is read; None: the value."""
+    """The input index of a position, relative to the first element; None for the value."""
     if 0 <= at < size:
         return at
     if mode == "constant":

@@ -1,6 +1,7 @@
 """Pooling: one value for each sliding window over the spatial dimensions.
 
-A window that contains only padding gives 0; for a maximum, the type's lowest value and index 0.
+A window that contains only padding gives 0. For a maximum, it gives the lowest value of the type
+and index 0.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from anydml.tensor import TensorDesc
 FAMILY = Family.NETWORKS
 
 _HIGHEST_POWER: Final = 7
-"""The highest power of which float64 holds sums, whatever the float32."""
+"""The highest power of float32 values whose sums cannot overflow float64."""
 
 
 class Pooling(Computed):
-    """Base of the operators that pool."""
+    """Base of the pooling operators."""
 
     WORKING_BYTES = 32  # positions are INT64, and powers float64
     IN_PIECES = True
@@ -55,15 +56,15 @@ class Pooling(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Tensors(Pooling):
-    """What every operator that pools has.
+    """The fields that all pooling operators have.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        ``{batches, channels, ..}`` with 2 or 3 spatial dimensions.
+        The tensor to pool, ``{batches, channels, ..}`` with 2 or 3 spatial dimensions.
     output_tensor : TensorDesc
-        Type of the input; ``(padded - span) // stride + 1`` elements of each spatial dimension,
-        where ``span = (window - 1) * dilation + 1``.
+        The result, with the type of the input. The size of each spatial dimension is ``(padded -
+        span) // stride + 1``, where ``span = (window - 1) * dilation + 1``.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -72,24 +73,25 @@ class Tensors(Pooling):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Indices(Tensors):
-    """Where the elements come from.
+    """The indices of the maxima.
 
     Parameters
     ----------
     output_indices_tensor : TensorDesc, optional
-        For each output element, the flat index of the maximum in the input; sizes of the output.
+        For each output element, the flat index of the maximum in the input, with the sizes of the
+        output.
     """
 
     output_indices_tensor: TensorDesc | None = output_field(optional=True)
 
     def attributes(self) -> dict[str, Any]:
-        """What `infer` and `compute` get: also whether there are indices."""
+        """The attributes for `infer` and `compute`, including whether indices are required."""
         return {**super().attributes(), "indexed": self.output_indices_tensor is not None}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Windows(Pooling):
-    """Windows and where they are.
+    """The sizes and positions of windows.
 
     Parameters
     ----------
@@ -98,11 +100,11 @@ class Windows(Pooling):
     strides : sequence of int
         The step from one window to the next, for each spatial dimension.
     window_size : sequence of int
-        Elements of a window along each spatial dimension.
+        The number of elements of a window along each spatial dimension.
     start_padding : sequence of int
-        Padding before each spatial dimension.
+        The number of padding elements before each spatial dimension.
     end_padding : sequence of int
-        Padding after each spatial dimension.
+        The number of padding elements after each spatial dimension.
     """
 
     dimension_count: int = count_of("strides")
@@ -158,7 +160,7 @@ class AveragePooling1(Dilated, Tensors):
     Parameters
     ----------
     include_padding : bool
-        Whether padding counts, as zeros; else it is left out of the mean.
+        Whether the mean includes padding, as zeros.
     """
 
     include_padding: bool = boolean()
@@ -173,7 +175,7 @@ class AveragePooling1(Dilated, Tensors):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MaxPooling(Windows, Tensors):
-    """The largest element of each window; a NaN where there is one, of equal ones the first."""
+    """The largest element of each window; NaN if the window contains a NaN."""
 
     NAME = "MAX_POOLING"
 
@@ -184,7 +186,7 @@ class MaxPooling(Windows, Tensors):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MaxPooling1(Windows, Indices):
-    """The largest element of each window, and where it is: of equal ones the first."""
+    """The largest element of each window and its index; of equal elements, the first one."""
 
     NAME = "MAX_POOLING1"
 
@@ -217,7 +219,8 @@ class LpPooling(Windows, Tensors):
     Parameters
     ----------
     p : int
-        The power, at least 1: 1 for a sum of absolute values, 2 for a root of squares.
+        The power, at least 1. 1 gives the sum of absolute values, 2 the square root of the sum of
+        squares.
     """
 
     p: int = uint()

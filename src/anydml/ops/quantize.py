@@ -1,6 +1,7 @@
-"""Quantization: floats as small integers with a scale and a zero point.
+"""Quantization: represent floats by small integers with a scale and a zero point.
 
-Inputs and output have the same sizes; a scale for each row or for all is broadcast by strides of 0.
+Inputs and output have the same sizes. Strides of 0 broadcast a scale for each row, or one for all
+elements.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ class Linear(Map):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is converted.
+        The elements to convert.
     scale_tensor : TensorDesc
         The scale of each element.
     zero_point_tensor : TensorDesc, optional
-        The integer that represents 0.0, for each element; optional (0) from level 6_2.
+        The integer that represents 0.0, for each element. From feature level 6_2 it may be omitted:
+        it is then 0.
     output_tensor : TensorDesc
-        The input's sizes.
+        The converted elements, with the sizes of the input.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -55,9 +57,10 @@ class Linear(Map):
 
 
 class ElementWiseQuantizeLinear(Linear):
-    """``clamp(round(x / scale) + zero_point)``: halves to even, limited to the output's range.
+    """``clamp(round(x / scale) + zero_point)``: ties to even, clamped to the range of the output.
 
-    The quotient and the sum are those of the scale's type, in float32 at least. NaN is 0.
+    The quotient and the sum are computed in the type of the scale, but at least in float32. NaN
+    becomes 0.
     """
 
     NAME = "ELEMENT_WISE_QUANTIZE_LINEAR"
@@ -128,22 +131,23 @@ _QUANTIZED: Final = (np.dtype(np.int8), np.dtype(np.uint8))
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DynamicQuantizeLinear(Computed):
-    """The input quantized with the scale and zero point that fit its range, which includes 0.
+    """Quantizes with the scale and zero point that fit the range of the input, extended to 0.
 
-    ``scale = (max - min) / (most - least)``, or 1 where all elements are 0;
+    ``scale = (max - min) / (most - least)``, or 1 if all elements are 0;
     ``zero_point = clamp(round(least - min / scale))``;
     ``output = clamp(round(x / scale) + zero_point)``.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is quantized.
+        The tensor to quantize.
     output_tensor : TensorDesc
-        The input's sizes; its type's range is from ``least`` to ``most``.
+        The quantized elements, with the sizes of the input. The range of its type is ``least`` to
+        ``most``.
     output_scale_tensor : TensorDesc
-        One element.
+        The scale: one element.
     output_zero_point_tensor : TensorDesc
-        One element of the output's type.
+        The zero point: one element with the type of the output.
     """
 
     input_tensor: TensorDesc = input_field()

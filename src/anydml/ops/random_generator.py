@@ -1,4 +1,4 @@
-"""Random numbers: bits that a counter and a key determine, by Philox 4x32-10."""
+"""Random numbers: random bits from a counter and a key, by Philox 4x32-10."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _ROUNDS: Final = 10
 class RandomGenerator(Sized):
     """Uniformly distributed random bits: four numbers for each value of a counter.
 
-    The state is a counter of 128 bits and a key of 64 bits, the lowest 32 bits of each first. The
-    same state gives the same numbers; the state after it has a counter that is
-    ``ceil(elements / 4)`` higher, modulo 2^128.
+    The state is a counter of 128 bits and a key of 64 bits, each with its lowest 32 bits first.
+    Equal states give equal numbers. In the next state, the counter is increased by ``ceil(elements
+    / 4)``, modulo 2^128.
 
     Parameters
     ----------
     input_state_tensor : TensorDesc
-        Six elements, along the last dimension.
+        The state: six elements along the last dimension.
     output_tensor : TensorDesc
-        Of any sizes.
+        The random numbers, of any sizes.
     output_state_tensor : TensorDesc, optional
-        The state for the next numbers: the input's sizes.
+        The state for the next numbers, with the sizes of the input state.
     type : RandomGeneratorType or str
         The algorithm.
     """
@@ -97,7 +97,7 @@ class RandomGenerator(Sized):
 
 
 def _added(xp: Any, words: Sequence[Array], carry: Array) -> list[Array]:
-    """The words of a number, lowest first, with less than 2^33 added to it."""
+    """The words of a number, lowest first, after adding less than 2^33 to it."""
     found = []
     for word in words:
         total = word + carry

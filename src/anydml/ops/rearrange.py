@@ -1,4 +1,4 @@
-"""Depth and space: channels as blocks of the image, and blocks of the image as channels."""
+"""Depth and space: move channels to blocks of pixels, and blocks of pixels to channels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAMILY = Family.MOVE
 
 
 class DepthSpaceOrder(NamedEnum):
-    """``DML_DEPTH_SPACE_ORDER``: what a channel's index counts, the slowest part first."""
+    """``DML_DEPTH_SPACE_ORDER``: the order of the parts of a channel index, slowest first."""
 
     DEPTH_COLUMN_ROW = 0
     COLUMN_ROW_DEPTH = 1
@@ -58,16 +58,16 @@ def _to_depth(e: Engine, x: Array, *, block_size: int, order: DepthSpaceOrder = 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Rearranged(Computed):
-    """Base of the operators that exchange channels for places.
+    """Base of the operators that move elements between channels and positions.
 
     Parameters
     ----------
     input_tensor : TensorDesc
         ``{batches, channels, height, width}``.
     output_tensor : TensorDesc
-        Type of the input.
+        The result, with the type of the input.
     block_size : int
-        Height and width of a block.
+        The height and the width of a block.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -78,7 +78,7 @@ class Rearranged(Computed):
 
 
 def _divisors(data: ArraySpec, attributes: Attributes, divisors: dict[int, int]) -> list[Violation]:
-    """The block size is at least 1, and sizes are multiples of what blocks divide them by."""
+    """Check that the block size is at least 1 and divides the sizes."""
     if attributes["block_size"] < 1:
         return [Violation("BlockSize", "at least 1", attributes["block_size"])]
     return [
@@ -89,7 +89,7 @@ def _divisors(data: ArraySpec, attributes: Attributes, divisors: dict[int, int])
 
 
 class ToSpace(Rearranged):
-    """Base of the operators that make blocks of channels."""
+    """Base of the operators that move channels to blocks."""
 
     EXAMPLES = ({"input_tensor": [[[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]]]], "block_size": 2},)
 
@@ -106,7 +106,7 @@ class ToSpace(Rearranged):
 
 
 class ToDepth(Rearranged):
-    """Base of the operators that make channels of blocks."""
+    """Base of the operators that move blocks to channels."""
 
     EXAMPLES = ({"input_tensor": [[[[0, 2, 1, 3], [4, 6, 5, 7]]]], "block_size": 2},)
 
@@ -125,7 +125,7 @@ class ToDepth(Rearranged):
 
 
 class DepthToSpace(ToSpace):
-    """Each pixel's channels as a block of pixels: row, column and then the output's channel."""
+    """Moves the channels of each pixel to a block: row, column, then output channel."""
 
     NAME = "DEPTH_TO_SPACE"
 
@@ -134,13 +134,13 @@ class DepthToSpace(ToSpace):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DepthToSpace1(ToSpace):
-    """Each pixel's channels as a block of pixels.
+    """Moves the channels of each pixel to a block of pixels.
 
     Parameters
     ----------
     order : DepthSpaceOrder or str
-        What the input's channels are: DEPTH_COLUMN_ROW for the row in the block, the column and
-        then the output's channel; COLUMN_ROW_DEPTH for the output's channel, the row and then the
+        The order of the parts of the input channels. DEPTH_COLUMN_ROW: the row in the block, the
+        column, then the output channel. COLUMN_ROW_DEPTH: the output channel, the row, then the
         column.
     """
 
@@ -154,7 +154,7 @@ class DepthToSpace1(ToSpace):
 
 
 class SpaceToDepth(ToDepth):
-    """Each block of pixels as channels: row, column and then the input's channel."""
+    """Moves each block of pixels to channels: row, column, then input channel."""
 
     NAME = "SPACE_TO_DEPTH"
 
@@ -163,13 +163,13 @@ class SpaceToDepth(ToDepth):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SpaceToDepth1(ToDepth):
-    """Each block of pixels as channels.
+    """Moves each block of pixels to channels.
 
     Parameters
     ----------
     order : DepthSpaceOrder or str
-        What the output's channels are: DEPTH_COLUMN_ROW for the row in the block, the column and
-        then the input's channel; COLUMN_ROW_DEPTH for the input's channel, the row and then the
+        The order of the parts of the output channels. DEPTH_COLUMN_ROW: the row in the block, the
+        column, then the input channel. COLUMN_ROW_DEPTH: the input channel, the row, then the
         column.
     """
 

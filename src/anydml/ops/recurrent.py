@@ -1,11 +1,12 @@
-"""Recurrent layers: a state that each element of a sequence changes in turn.
+"""Recurrent layers: networks that update a state for each element of a sequence.
 
-The weights of each direction are those of its gates, one below the other; a bias has those of the
-input and then those of the recurrence. The backward direction begins at the last element, with
-states, weights and activations of its own. A sequence that is shorter than the tensor ends there:
-its outputs behind the end are 0, and the last state is the one at its end, or the initial state of
-an empty sequence. Lengths beyond the tensor mean all of it. All of it is computed in FLOAT64 and
-rounded once.
+For each direction, the weights of all gates are stacked by rows. The bias tensor contains the
+biases of the input, then the biases of the recurrence. The backward direction starts at the last
+element, and has its own states, weights and activations.
+
+A sequence may be shorter than the tensor. Its outputs after its end are then 0, and its last state
+is the state at its end, or the initial state if the sequence is empty. A length that exceeds the
+tensor means the full length. All operators compute in FLOAT64 and round once.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Recurrent(Computed):
 
 
 def _activations(e: Engine, descs: Sequence[Any], direction: int, count: int) -> list[Activate]:
-    # Those of one direction, from names of kernels and their attributes.
+    # The activations of one direction, from names of kernels and their attributes.
     known = {kind.NAME: kind.compute for kind in FUSABLE}
 
     def activation(name: str, attributes: Any) -> Activate:
@@ -143,7 +144,8 @@ def _run(
     lengths: Array | None, hidden: int, direction: RecurrentNetworkDirection,
     cell_of: Callable[[int], Cell],
 ) -> tuple[Array, ...]:  # fmt: skip
-    # The outputs of all steps, and the last states. `cell_of` makes the cell of a direction.
+    # Returns the outputs of all steps, and the last states. `cell_of` creates the cell of a
+    # direction.
     xp = e.xp
     x, weight = (xp.asarray(y[0], xp.float64) for y in (x, weight))
     steps, batch, _ = x.shape
@@ -178,7 +180,7 @@ def _run(
 def _recurrences(
     e: Engine, recurrence: Array, bias: Array | None, d: int, gates: int
 ) -> list[Callable[[Array], Array]]:
-    # For each gate: what a state adds to it, with the bias of the recurrence.
+    # For each gate, the product of its recurrence weights and a state, plus the recurrence bias.
     hidden = recurrence.shape[3]
     matrices = e.xp.asarray(recurrence[0, d], e.xp.float64).reshape(gates, hidden, hidden)
     biases = e.xp.zeros((gates, hidden), e.xp.float64)
@@ -198,25 +200,26 @@ class Rnn(Recurrent):
     Parameters
     ----------
     input_tensor : TensorDesc
-        Sizes ``{1, steps, batch, input}``. No input may be OWNED_BY_DML.
+        The sequences, with sizes ``{1, steps, batch, input}``. No input may be OWNED_BY_DML.
     weight_tensor : TensorDesc
-        Sizes ``{1, directions, hidden, input}``.
+        The weights of the input, with sizes ``{1, directions, hidden, input}``.
     recurrence_tensor : TensorDesc
-        Sizes ``{1, directions, hidden, hidden}``.
+        The weights of the recurrence, with sizes ``{1, directions, hidden, hidden}``.
     bias_tensor : TensorDesc, optional
-        Sizes ``{1, 1, directions, 2 * hidden}``: of the input, then of the recurrence.
+        The biases of the input, then those of the recurrence, with sizes ``{1, 1, directions, 2 *
+        hidden}``.
     hidden_init_tensor : TensorDesc, optional
-        The first H, sizes ``{1, directions, batch, hidden}``; 0 if left out.
+        The initial H, with sizes ``{1, directions, batch, hidden}``; 0 if omitted.
     sequence_lengths_tensor : TensorDesc, optional
-        The steps of each sequence, sizes ``{1, 1, 1, batch}``.
+        The length of each sequence, with sizes ``{1, 1, 1, batch}``; all steps if omitted.
     output_sequence_tensor : TensorDesc, optional
-        H at each step, sizes ``{steps, directions, batch, hidden}``.
+        H at each step, with sizes ``{steps, directions, batch, hidden}``.
     output_single_tensor : TensorDesc, optional
-        The last H, sizes ``{1, directions, batch, hidden}``. At least one output is given.
+        The last H, with sizes ``{1, directions, batch, hidden}``. At least one output is required.
     activation_desc_count : int
         The length of `activation_descs`.
     activation_descs : sequence of Activation
-        f of each direction; without tensors of their own.
+        The activation f for each direction; its tensors are omitted.
     direction : RecurrentNetworkDirection
         FORWARD, BACKWARD, or BIDIRECTIONAL for both.
     """
@@ -268,25 +271,26 @@ class Rnn(Recurrent):
 class Gru(Rnn):
     """Gated recurrent units: ``H = (1 - z) * g(…) + z * H`` with update and reset gates.
 
-    ``z = f(Xz + H @ Rz.T)``, ``r = f(Xr + H @ Rr.T)``, and the new part is
-    ``g(Xh + (r * H) @ Rh.T)`` or with `linear_before_reset` ``g(Xh + r * (H @ Rh.T))``; each
-    product with its bias, X for the input times the weights. Weights and biases of the gates come
-    in the order z, r, h.
+    ``z = f(Xz + H @ Rz.T)`` and ``r = f(Xr + H @ Rr.T)``. The candidate state is ``g(Xh + (r * H) @
+    Rh.T)``, or ``g(Xh + r * (H @ Rh.T))`` with `linear_before_reset`. X is the product of the input
+    and its weights; each product includes its bias. The weights and biases of the gates are in the
+    order z, r, h.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        Sizes ``{1, steps, batch, input}``.
+        The sequences, with sizes ``{1, steps, batch, input}``.
     weight_tensor : TensorDesc
-        Sizes ``{1, directions, 3 * hidden, input}``.
+        The weights of the input, with sizes ``{1, directions, 3 * hidden, input}``.
     recurrence_tensor : TensorDesc
-        Sizes ``{1, directions, 3 * hidden, hidden}``.
+        The weights of the recurrence, with sizes ``{1, directions, 3 * hidden, hidden}``.
     bias_tensor : TensorDesc, optional
-        Sizes ``{1, 1, directions, 6 * hidden}``: of the input, then of the recurrence.
+        The biases of the input, then those of the recurrence, with sizes ``{1, 1, directions, 6 *
+        hidden}``.
     activation_descs : sequence of Activation
-        f and g of each direction; without tensors of their own.
+        The activations f and g for each direction; their tensors are omitted.
     linear_before_reset : bool
-        Whether the state is multiplied by the recurrence before the reset gate.
+        Whether the state is multiplied by the recurrence weights before the reset gate is applied.
     """
 
     linear_before_reset: bool = boolean()
@@ -330,45 +334,48 @@ class Gru(Rnn):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Lstm(Recurrent):
-    """Long short-term memory: a cell C behind input, output and forget gates.
+    """Long short-term memory: a cell state C with input, output and forget gates.
 
-    ``i = f(Xi + H @ Ri.T + Pi * C)``, ``F = f(Xf + H @ Rf.T + Pf * C)`` or ``1 - i``,
-    ``C = F * C + i * g(Xc + H @ Rc.T)``, ``o = f(Xo + H @ Ro.T + Po * C)`` with the new C, and
-    ``H = o * h(C)``; each product with its bias, X for the input times the weights. Weights and
-    biases of the gates come in the order i, o, f, c, those of the peepholes P as i, o, f.
+    ``i = f(Xi + H @ Ri.T + Pi * C)``, ``F = f(Xf + H @ Rf.T + Pf * C)`` or ``1 - i``, ``C = F * C +
+    i * g(Xc + H @ Rc.T)``, ``o = f(Xo + H @ Ro.T + Po * C)`` with the new C, and ``H = o * h(C)``.
+    X is the product of the input and its weights; each product includes its bias. The weights and
+    biases of the gates are in the order i, o, f, c; the peephole weights P are in the order i, o,
+    f.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        Sizes ``{1, steps, batch, input}``. No input may be OWNED_BY_DML.
+        The sequences, with sizes ``{1, steps, batch, input}``. No input may be OWNED_BY_DML.
     weight_tensor : TensorDesc
-        Sizes ``{1, directions, 4 * hidden, input}``.
+        The weights of the input, with sizes ``{1, directions, 4 * hidden, input}``.
     recurrence_tensor : TensorDesc
-        Sizes ``{1, directions, 4 * hidden, hidden}``.
+        The weights of the recurrence, with sizes ``{1, directions, 4 * hidden, hidden}``.
     bias_tensor : TensorDesc, optional
-        Sizes ``{1, 1, directions, 8 * hidden}``: of the input, then of the recurrence.
+        The biases of the input, then those of the recurrence, with sizes ``{1, 1, directions, 8 *
+        hidden}``.
     hidden_init_tensor, cell_mem_init_tensor : TensorDesc, optional
-        The first H and C, sizes ``{1, directions, batch, hidden}``; 0 if left out.
+        The initial H and C, with sizes ``{1, directions, batch, hidden}``; 0 if omitted.
     sequence_lengths_tensor : TensorDesc, optional
-        The steps of each sequence, sizes ``{1, 1, 1, batch}``.
+        The length of each sequence, with sizes ``{1, 1, 1, batch}``; all steps if omitted.
     peephole_tensor : TensorDesc, optional
-        Sizes ``{1, 1, directions, 3 * hidden}``; 0 if left out.
+        The peephole weights, with sizes ``{1, 1, directions, 3 * hidden}``; 0 if omitted.
     output_sequence_tensor : TensorDesc, optional
-        H at each step, sizes ``{steps, directions, batch, hidden}``.
+        H at each step, with sizes ``{steps, directions, batch, hidden}``.
     output_single_tensor, output_cell_single_tensor : TensorDesc, optional
-        The last H and C, sizes ``{1, directions, batch, hidden}``. At least one output is given.
+        The last H and C, with sizes ``{1, directions, batch, hidden}``. At least one output is
+        required.
     activation_desc_count : int
         The length of `activation_descs`.
     activation_descs : sequence of Activation
-        f, g and h of each direction; without tensors of their own.
+        The activations f, g and h for each direction; their tensors are omitted.
     direction : RecurrentNetworkDirection
         FORWARD, BACKWARD, or BIDIRECTIONAL for both.
     clip_threshold : float
-        What the arguments of f and g lie within, on either side of 0.
+        The bound to which the arguments of f and g are clipped, on both sides of 0.
     use_clip_threshold : bool
-        Whether they are clipped.
+        Whether the arguments of f and g are clipped.
     couple_input_forget : bool
-        Whether the forget gate is ``1 - i``.
+        Whether the forget gate is ``1 - i`` instead of F's formula.
     """
 
     input_tensor: TensorDesc = input_field()

@@ -1,7 +1,8 @@
-"""Reductions and running totals: elements along axes combined to one, or one after the other.
+"""Reductions and running totals: combine elements along axes to one element or a running total.
 
-Floats are added and multiplied in FLOAT64 and rounded once; integers wrap around. An index counts
-the elements along all reduced axes in row-major order. NaN is the result where it takes part.
+Floats are added and multiplied in FLOAT64 and rounded once. Integers wrap around. An index counts
+the elements along all reduced axes in row-major order. If an element is NaN,
+the result is NaN, or the index of a NaN.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _INDICES: Final = (ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
 def position(
     e: Engine, x: Array, axes: Sequence[int], largest: bool, direction: AxisDirection
 ) -> Array:
-    """Where the largest or smallest element along axes is: the first one, or the last."""
+    """The index of the first or last of the largest or smallest elements along axes."""
     merged, _ = merge_axes(e, x, axes)
     find = e.xp.argmax if largest else e.xp.argmin
     if direction is AxisDirection.DECREASING:
@@ -50,7 +51,7 @@ def position(
 
 
 def reduced_sizes(sizes: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
-    """Sizes with 1 on the reduced axes."""
+    """The sizes, with 1 on the reduced axes."""
     return tuple(1 if axis in axes else size for axis, size in enumerate(sizes))
 
 
@@ -87,7 +88,7 @@ _FUNCTIONS: Final[dict[str, Callable[[Engine, Array, Sequence[int]], Array]]] = 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Reduce(Computed):
-    """A function of the elements along some axes, such as their sum.
+    """Reduces the elements along some axes with a function, such as their sum.
 
     Parameters
     ----------
@@ -96,14 +97,14 @@ class Reduce(Computed):
         SUM are as named; L1 is ``sum(|x|)``, L2 ``sqrt(sum(x * x))``, LOG_SUM ``log(sum(x))``,
         LOG_SUM_EXP ``log(sum(exp(x)))``, SUM_SQUARE ``sum(x * x)``.
     input_tensor : TensorDesc
-        The elements.
+        The elements to combine.
     output_tensor : TensorDesc
-        The input's sizes with 1 on the axes. The input's type, or for ARGMAX and ARGMIN a type of
-        indices.
+        The result, with the sizes of the input, but 1 on the axes. It has the type of the input, or
+        an index type for ARGMAX and ARGMIN.
     axis_count : int
         The length of `axes`.
     axes : sequence of int
-        The axes that are reduced, in any order.
+        The axes to reduce, in any order.
     """
 
     function: ReduceFunction | ReduceFunctionName = enumeration(ReduceFunction)
@@ -145,15 +146,15 @@ class Position(Computed):
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The elements to combine.
     output_tensor : TensorDesc
-        The input's sizes with 1 on the axes; a type of indices.
+        The indices, in an index type, with the sizes of the input, but 1 on the axes.
     axis_count : int
         The length of `axes`.
     axes : sequence of int
-        The axes that are reduced, in any order.
+        The axes to reduce, in any order.
     axis_direction : AxisDirection
-        Which of equal elements: INCREASING the first, DECREASING the last.
+        INCREASING selects the first of equal elements, DECREASING the last.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -205,13 +206,13 @@ class Cumulative(Computed):
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The elements to combine.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The running totals, with the type and sizes of the input.
     axis : int
-        The axis along which they are combined.
+        The axis along which elements are combined.
     axis_direction : AxisDirection
-        INCREASING from the first element on, DECREASING from the last one backwards.
+        INCREASING starts at the first element, DECREASING at the last one.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -229,7 +230,7 @@ class Cumulative(Computed):
 def _running(
     e: Engine, x: Array, name: str, axis: int, direction: AxisDirection, exclusive: bool
 ) -> Array:
-    # `name` is that of the namespace's function: cumsum or cumprod.
+    # `name` is a function of the namespace: cumsum or cumprod.
     xp = e.xp
     if direction is AxisDirection.DECREASING:
         x = xp.flip(x, axis)
@@ -249,7 +250,7 @@ class CumulativeSummation(Cumulative):
     Parameters
     ----------
     has_exclusive_sum : bool
-        Whether the element itself does not count: the first result is 0.
+        Whether the sum excludes the element itself; the first result is then 0.
     """
 
     has_exclusive_sum: bool = boolean()
@@ -275,7 +276,7 @@ class CumulativeProduct(Cumulative):
     Parameters
     ----------
     has_exclusive_product : bool
-        Whether the element itself does not count: the first result is 1.
+        Whether the product excludes the element itself; the first result is then 1.
     """
 
     has_exclusive_product: bool = boolean()

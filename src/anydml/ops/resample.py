@@ -1,7 +1,8 @@
-"""Resampling: tensors stretched or shrunk along any dimension, and the gradients of that.
+"""Resampling: enlarge or shrink tensors along any dimension, and the gradients of resampling.
 
-Output element x of a dimension lies at ``(x - output offset) / scale - input offset`` of the input,
-computed in FLOAT32. What lies beyond the first or the last element is that element.
+Along each dimension, output element x lies at position ``(x - output offset) / scale - input
+offset`` of the input, computed in FLOAT32. A position before the first or after the last element
+has the value of that element.
 """
 
 from __future__ import annotations
@@ -71,17 +72,17 @@ class Resampling(Sized):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Tensors(Resampling):
-    """What every operator that resamples has.
+    """The fields that all resampling operators have.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The tensor to resample.
     output_tensor : TensorDesc
-        Type and DimensionCount of the input, of any sizes.
+        The resampled tensor, with the type and DimensionCount of the input and any sizes.
     interpolation_mode : InterpolationMode or str
-        NEAREST_NEIGHBOR for the nearest element, LINEAR for the mean of the two nearest elements
-        of each dimension, weighted by how near they are.
+        NEAREST_NEIGHBOR copies the nearest element. LINEAR interpolates between the two nearest
+        elements of each dimension.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -91,14 +92,15 @@ class Tensors(Resampling):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Gradients(Resampling):
-    """What the gradients have.
+    """The fields that all gradients of resampling have.
 
     Parameters
     ----------
     input_gradient_tensor : TensorDesc
-        The gradient of what was resampled to.
+        The gradient of the resampled tensor.
     output_gradient_tensor : TensorDesc
-        The gradient of what was resampled: type and DimensionCount of the input, of any sizes.
+        The gradient of the tensor that was resampled, with the type and DimensionCount of the input
+        gradient and any sizes.
     interpolation_mode : InterpolationMode or str
         NEAREST_NEIGHBOR or LINEAR.
     """
@@ -117,11 +119,11 @@ class Placed(Resampling):
     dimension_count : int, optional
         The length of `scales`.
     scales : sequence of float
-        The factor for each dimension; above 0.
+        The scale factor of each dimension, greater than 0.
     input_pixel_offsets : sequence of float
-        Added to places in the input; 0.5 for the middles of elements.
+        Subtracted from positions in the input; 0.5 for the centers of elements.
     output_pixel_offsets : sequence of float
-        Added to places in the output; -0.5 for the middles of elements.
+        Subtracted from positions in the output; -0.5 for the centers of elements.
     """
 
     dimension_count: int = count_of("scales")
@@ -132,13 +134,13 @@ class Placed(Resampling):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Rounded(Resampling):
-    """The direction of rounding.
+    """The rounding direction.
 
     Parameters
     ----------
     rounding_direction : AxisDirection or str
-        NEAREST_NEIGHBOR takes the next element at or behind the place (INCREASING), or at or in
-        front of it (DECREASING).
+        For NEAREST_NEIGHBOR, INCREASING selects the first element at or after the position,
+        DECREASING the last element at or before it.
     """
 
     rounding_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
@@ -153,14 +155,14 @@ _EXAMPLE: Final = {"input_tensor": _ROW, "output_tensor": TensorDesc("FLOAT32", 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Resample(Tensors):
-    """Resizes the input: output element x is at ``(x + 0.5) / scale - 0.5``.
+    """Resizes the input; output element x lies at position ``(x + 0.5) / scale - 0.5``.
 
     Parameters
     ----------
     scale_count : int, optional
         The length of `scales`.
     scales : sequence of float
-        The factor for each dimension; above 0.
+        The scale factor of each dimension, greater than 0.
     """
 
     scale_count: int = count_of("scales")
@@ -176,7 +178,7 @@ class Resample(Tensors):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Resample1(Placed, Tensors):
-    """Resizes the input, with offsets of input and output."""
+    """Resizes the input, with offsets for input and output positions."""
 
     NAME = "RESAMPLE1"
     EXAMPLES = ({**_EXAMPLE, **_PLACES, "interpolation_mode": "NEAREST_NEIGHBOR"},)
@@ -186,7 +188,7 @@ class Resample1(Placed, Tensors):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Resample2(Placed, Rounded, Tensors):
-    """Resizes the input, with a direction of rounding for the nearest element."""
+    """Resizes the input, with offsets and a rounding direction for NEAREST_NEIGHBOR."""
 
     NAME = "RESAMPLE2"
     EXAMPLES = ({
@@ -199,13 +201,14 @@ class Resample2(Placed, Rounded, Tensors):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Resample3(Placed, Rounded, Tensors):
-    """Resizes the input, with an antialiasing filter when it shrinks.
+    """Resizes the input, with an optional antialiasing filter for shrinking.
 
     Parameters
     ----------
     antialiased : bool
-        Whether LINEAR, where 1 / scale is above 2, takes the mean of all elements that are less
-        than 1 / scale away, with weights that fall to 0 there.
+        Whether LINEAR uses an antialiasing filter where 1 / scale is greater than 2: the weighted
+        mean of all elements that are less than 1 / scale away. The weights decrease linearly to 0
+        at that distance.
     """
 
     antialiased: bool = boolean()
@@ -257,7 +260,7 @@ class ResampleGrad1(Placed, Rounded, Gradients):
 
 
 class _Tap(NamedTuple):
-    """An element that each output element of an axis is made of, and its weight there."""
+    """One contributing input element for each output element along an axis, and its weight."""
 
     places: Array
     weights: Array
@@ -271,8 +274,8 @@ def _taps(
 ) -> Iterator[tuple[int, list[_Tap]]]:
     """The axes that change, each with the taps of its output elements.
 
-    Those that make the array smaller come first, so that what is between two axes is never larger
-    than the input or the result; `backward` goes from the result to the input.
+    Axes that shrink the array come first, so that intermediate arrays are never larger than the
+    input or the result. With `backward` the order is reversed, from the result to the input.
     """
     ratios = [count / size for size, count in zip(sizes, output_sizes, strict=True)]
     for axis in sorted(range(len(sizes)), key=ratios.__getitem__, reverse=backward):
@@ -292,7 +295,7 @@ def _taps(
 def _taps_at(at: Array, size: int, scale: float, attributes: Attributes) -> list[_Tap]:
     if attributes["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
         direction = attributes.get("rounding_direction")
-        if direction is None:  # halves up
+        if direction is None:  # ties round up
             at = np.floor(at + np.float32(0.5))
         else:
             at = np.ceil(at) if direction is AxisDirection.INCREASING else np.floor(at)
@@ -306,7 +309,7 @@ def _taps_at(at: Array, size: int, scale: float, attributes: Attributes) -> list
 
 
 def _filter(at: Array, size: int, scale: float) -> list[_Tap]:
-    """A triangle twice 1 / scale wide around each place, without what lies beyond the edges."""
+    """A triangle filter of width 2 / scale around each position, cropped to the input."""
     first = np.maximum(np.ceil(at - 1 / scale), 0)
     count = min(size, ceil(min(2 / scale, size)) + 1)
     places = [first + k for k in range(count)]
@@ -336,7 +339,7 @@ def _resample(e: Engine, x: Array, attributes: Attributes) -> Array:
 def _weighted(e: Engine, x: Array, axis: int, tap: _Tap) -> Array:
     weights = tap.weights.astype(x.dtype).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
     taken = e.xp.take(x, tap.places, axis=axis)
-    # An element without weight does not count, be it infinite.
+    # An element with weight 0 is ignored, even if it is infinite.
     return e.xp.where(weights == 0, x.dtype.type(0), taken * weights)
 
 

@@ -3,17 +3,19 @@
 ::
 
     n = min(lengths[i, 0, k], size)                        axis 1
-    output[i, j, k] = input[i, n - 1 - j, k]               where j < n
-    output[i, j, k] = input[i, j, k]                       elsewhere
+    output[i, j, k] = input[i, n - 1 - j, k]               if j < n
+    output[i, j, k] = input[i, j, k]                       otherwise
 
-A length beyond the size of the axis means all of it; 0 and 1 change nothing.
+A length greater than the size of the axis means the full axis. With lengths 0 and 1 the sequence is
+copied unchanged.
 
 Worked example, axis 1, lengths {{2}, {4}, {3}}::
 
     input  [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
     output [[2, 1, 3, 4], [8, 7, 6, 5], [11, 10, 9, 12]]
 
-Page: ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``. Its examples call the lengths SequenceTensor.
+Page: ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``. The page's examples call the lengths
+SequenceTensor.
 """
 
 from __future__ import annotations
@@ -41,13 +43,14 @@ class ReverseSubsequences(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What holds the sequences.
+        The tensor that contains the sequences.
     sequence_lengths_tensor : TensorDesc
-        The number of elements of each sequence to reverse: the input's sizes with 1 on the axis.
+        The number of elements to reverse in each sequence, with the sizes of the input, but 1 on
+        the axis.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Regions of interest: parts of images, pooled or resampled to one size, and their gradients.
+"""Regions of interest: pool or resample parts of images to one size, and the gradients of that.
 
-The corners of a region may lie outside the input. A region reads nothing from the input if its
-batch index is out of range, or if a corner is NaN.
+The corners of a region may lie outside the input. If the batch index of a region is out of range,
+or a corner is NaN, no input element is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FAMILY = Family.NETWORKS
 def _check_regions(
     data: tuple[str, ArraySpec], regions: ArraySpec, indices: ArraySpec | None, length: int
 ) -> Iterator[Violation]:
-    """Regions have the data's type, `length` numbers each, and one batch index each."""
+    """Check that each region has the data's type, `length` numbers and one batch index."""
     yield from same_as(data, ("ROITensor", regions), sizes=False)
     *leading, count, numbers = regions.shape
     rules = [("ROITensor", leading, numbers, length, "numbers of a region")]
@@ -60,8 +60,8 @@ def _check_regions(
 class RoiPooling(Computed):
     """The maximum of each cell of a grid over a region of the input.
 
-    Corners are multiplied by SpatialScale and rounded. Cells are cropped to the input, and a cell
-    without elements gives 0.
+    Corners are multiplied by SpatialScale and rounded. Cells are cropped to the input; an empty
+    cell gives 0.
 
     Parameters
     ----------
@@ -70,11 +70,12 @@ class RoiPooling(Computed):
     roi_tensor : TensorDesc
         ``{1, 1, regions, 5}``: for each region its batch, x1, y1, x2 and y2, both corners included.
     output_tensor : TensorDesc
-        ``{regions, channels, height, width}``, with height and width of `pooled_size`.
+        The maxima, ``{regions, channels, height, width}``, with the height and width of
+        `pooled_size`.
     spatial_scale : float
-        What the corners are multiplied by.
+        The factor of the coordinates of the corners.
     pooled_size : Size2D or pair of int
-        Width and height of the output.
+        The width and the height of the output.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -138,7 +139,7 @@ class RoiPooling(Computed):
             row = xp.minimum(top + index // max_width, xp.maximum(bottom, 1) - 1)
             column = xp.minimum(left + index % max_width, xp.maximum(right, 1) - 1)
             value = xp.take(flat, first + row * x.shape[3] + column)
-            # The first of equal elements, and of NaNs.
+            # Selects the first of equal elements, and the first NaN.
             return xp.where((value > best) | (xp.isnan(value) & ~xp.isnan(best)), value, best)
 
         shape = (len(rows), x.shape[1], pooled_size.height, pooled_size.width)
@@ -215,17 +216,17 @@ class Tensors(Sized):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Scaled(Computed):
-    """How samples are read and combined.
+    """How samples are computed and combined.
 
     Parameters
     ----------
     reduction_function : ReduceFunction or str
-        AVERAGE or MAX of the samples of each output element.
+        AVERAGE or MAX: how the samples of each output element are combined.
     interpolation_mode : InterpolationMode or str
-        What a sample is: NEAREST_NEIGHBOR the nearest element, LINEAR the mean of the two nearest
-        elements of each dimension, weighted by how near they are.
+        NEAREST_NEIGHBOR: a sample is the nearest element. LINEAR: a sample is interpolated between
+        the two nearest elements of each dimension.
     spatial_scale_x, spatial_scale_y : float
-        Factors of the corners' coordinates.
+        The factors of the coordinates of the corners.
     """
 
     reduction_function: ReduceFunction | ReduceFunctionName = enumeration(ReduceFunction)
@@ -274,8 +275,9 @@ class Sampled(Computed):
     Parameters
     ----------
     minimum_samples_per_output, maximum_samples_per_output : int
-        Bounds of the number of samples of an output element along each dimension. The number is the
-        scaled region's size divided by the output's, rounded up, and at least 1.
+        The bounds for the number of samples of an output element along each dimension. The number
+        is the size of the scaled region divided by the size of the output, rounded up, and at least
+        1.
     """
 
     minimum_samples_per_output: int = uint()
@@ -310,7 +312,7 @@ _CENTERS: Final = {
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RoiAlign(Sampled, Bounded, Scaled, Tensors):
-    """Regions of the input, resampled to one size."""
+    """Resamples regions of the input to one size."""
 
     NAME = "ROI_ALIGN"
     EXAMPLES = ({**_REGIONS, **_IMAGES},)
@@ -318,12 +320,12 @@ class RoiAlign(Sampled, Bounded, Scaled, Tensors):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RoiAlign1(Sampled, Bounded, Shifted, Scaled, Tensors):
-    """Regions of the input, resampled to one size, with offsets and a choice of alignment.
+    """Resamples regions of the input to one size, with offsets and a choice of alignment.
 
     Parameters
     ----------
     align_regions_to_corners : bool
-        Whether the first and the last sample of a region lie on its corners instead of inside.
+        Whether the first and the last sample of a region lie on its corners instead of inside it.
     """
 
     align_regions_to_corners: bool = boolean()
@@ -340,16 +342,16 @@ class GradientTensors(Sized):
     Parameters
     ----------
     input_tensor : TensorDesc, optional
-        The input of ROI_ALIGN1. MAX and the gradient of the regions need it.
+        The input of ROI_ALIGN1. It is required for MAX and for the gradient of the regions.
     input_gradient_tensor : TensorDesc
-        The gradient of its output, ``{regions, channels, height, width}``.
+        The gradient of the output of ROI_ALIGN1, ``{regions, channels, height, width}``.
     roi_tensor : TensorDesc
         ``{.., regions, 4}``: x1, y1, x2 and y2 of each region.
     batch_indices_tensor : TensorDesc
         ``{.., regions}``: the batch of each region.
     output_gradient_tensor : TensorDesc, optional
-        The gradient of its input, ``{batches, channels, height, width}``. At least one output is
-        given.
+        The gradient of the input of ROI_ALIGN1, ``{batches, channels, height, width}``. At least
+        one output is required.
     output_roi_gradient_tensor : TensorDesc, optional
         The gradient of the regions, with the sizes of `roi_tensor`.
     """
@@ -372,7 +374,7 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
     Parameters
     ----------
     align_regions_to_corners : bool
-        Whether the first and the last sample of a region lie on its corners instead of inside.
+        Whether the first and the last sample of a region lie on its corners instead of inside it.
     """
 
     align_regions_to_corners: bool = boolean()
@@ -389,10 +391,10 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
     },)  # fmt: skip
 
     def attributes(self) -> Attributes:
-        """What `infer` and `compute` get: also the input's sizes, and which outputs there are."""
+        """The attributes for `infer` and `compute`, with the input's sizes and the outputs."""
         image, regions = self.output_gradient_tensor, self.output_roi_gradient_tensor
         source = image if self.input_tensor is None else self.input_tensor
-        attributes = super(Sized, self).attributes()  # whose shape may be that of the regions
+        attributes = super(Sized, self).attributes()  # its shape may be that of the regions
         return {
             **attributes, "shape": source.sizes if source else (), "of_input": image is not None,
             "of_regions": regions is not None,

@@ -6,11 +6,11 @@
     output[index[i, j, ..], j, ..] = updates[i, j, ..]     if Axis is 0
     output[i, index[i, j, ..], ..] = updates[i, j, ..]     if Axis is 1
 
-The inverse of GATHER_ELEMENTS, and for that reason also called SCATTER_ELEMENTS. Negative values of
-a signed index type count from the end of the axis. Where several updates meet in one element, the
-last one in row-major order of the indices wins. The output may be the input's own memory.
+It is the inverse of GATHER_ELEMENTS and is also named SCATTER_ELEMENTS. Negative values of a signed
+index type count from the end of the axis. If several updates have the same target, the last one in
+row-major order of the indices wins. The output may be bound to the memory of the input.
 
-Worked example, axis 0 (the index 3 comes twice, and 7 is the later update)::
+Worked example, axis 0 (the index 3 occurs twice; 7 is the later update)::
 
     input [0, 1, 2, 3, 4]   indices [3, 1, 3, 0]   updates [5, 6, 7, 8]
     output [8, 6, 2, 7, 4]
@@ -43,15 +43,16 @@ class Scatter(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is copied to the output first.
+        The elements to copy to the output before the updates.
     indices_tensor : TensorDesc
-        Positions along the axis. Sizes equal the input's except on the axis, where they are free.
+        The positions along the axis. Its sizes equal those of the input, except on the axis, where
+        the size is free.
     updates_tensor : TensorDesc
-        The new values: sizes of the indices, type of the input.
+        The new values, with the sizes of the indices and the type of the input.
     output_tensor : TensorDesc
-        Sizes and type of the input.
+        The result, with the type and sizes of the input.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

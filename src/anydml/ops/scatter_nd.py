@@ -5,19 +5,21 @@
     output = input
     output[indices[...]] = updates[...]
 
-The last dimension of the indices is a tuple of ``t`` coordinates. With ``t`` equal to the rank of
-the input each update is one element; with fewer it is a block of the remaining dimensions. Negative
-values of a signed index type count from the end of their dimension. Where several updates meet, the
-last one in row-major order of the indices wins. The output may be the input's own memory.
+The last dimension of the indices contains tuples of ``t`` coordinates. If ``t`` equals the rank of
+the input, each update is one element. If ``t`` is smaller, each update is a block of the remaining
+dimensions. Negative values of a signed index type count from the end of their dimension. If several
+updates have the same target, the last one in row-major order of the indices wins. The output may be
+bound to the memory of the input.
 
 Worked example (one-coordinate tuples)::
 
     input [1, 2, 3, 4, 5, 6, 7, 8]   indices [[4], [3], [1], [7]]   updates [9, 10, 11, 12]
     output [1, 11, 3, 10, 9, 6, 7, 12]
 
-Page: ``DML_SCATTER_ND_OPERATOR_DESC``. Its formula for the sizes of the updates takes the trailing
-``t`` sizes of the input, its own example what is left after the first ``t``: the example is right.
-Its half-open ranges for the two counts exclude values that its example uses: they are closed here.
+Page: ``DML_SCATTER_ND_OPERATOR_DESC``. The page's formula for the sizes of the updates uses the
+trailing ``t`` sizes of the input. Its example uses the sizes that remain after the first ``t``;
+anydml follows the example. The page's half-open ranges for the two counts exclude values that its
+example uses; anydml's ranges include both ends.
 """
 
 from __future__ import annotations
@@ -45,16 +47,17 @@ class ScatterND(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is copied to the output first.
+        The elements to copy to the output before the updates.
     indices_tensor : TensorDesc
         Tuples of ``t`` coordinates, ``t`` being the last size, in ``1..input_dimension_count``.
     updates_tensor : TensorDesc
-        Type of the input. Sizes: the meaningful sizes of the indices without the last, then the
-        meaningful sizes of the input without the first ``t``, behind leading sizes of 1.
+        The new values, with the type of the input. Sizes: leading sizes of 1, then the meaningful
+        sizes of the indices without the last, then the meaningful sizes of the input without the
+        first ``t``.
     output_tensor : TensorDesc
-        Sizes and type of the input.
+        The result, with the type and sizes of the input.
     input_dimension_count, indices_dimension_count : int
-        The number of meaningful trailing dimensions; the sizes before them are 1.
+        The number of meaningful trailing dimensions; all sizes before them are 1.
 
     Examples
     --------
@@ -117,7 +120,7 @@ class ScatterND(Descriptor):
         rank = len(lookup[:-1]) + len(sizes[lookup[-1] :]) if lookup else 0
         padding = max(len(updates) - rank, 0)
         if any(size != 1 for size in updates[:padding]):
-            padding = 0  # which `infer` refuses
+            padding = 0  # which `infer` rejects
         return {"InputTensor": sizes, "IndicesTensor": lookup, "UpdatesTensor": updates[padding:]}
 
     def attributes(self) -> Attributes:

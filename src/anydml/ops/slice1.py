@@ -2,23 +2,25 @@
 
 ::
 
-    first = offset                 where the stride is positive
-    first = offset + size - 1      where it is negative: from the end of the window
+    first = offset                 if the stride is positive
+    first = offset + size - 1      if the stride is negative: from the end of the window
     output[i, j, ..] = input[first + stride * (i, j, ..)]
 
-The window of SLICE1 lies inside the input, and its strides may be negative. The output takes at
-least one element along each dimension and at most those that the stride reaches inside the window,
-``1 + (size - 1) // |stride|``. SLICE says how many elements it copies instead, by sizes that are
-the output's, and its strides are positive; all that it reads lies inside the input.
+SLICE1 copies elements of a window, which must lie inside the input. Its strides may be negative.
+Along each dimension, the output has at least one element and at most the number that the stride
+reaches inside the window, ``1 + (size - 1) // |stride|``. In SLICE, the sizes are the number of
+elements to copy, and thus the sizes of the output. Its strides are positive, and every element that
+it copies must lie inside the input.
 
 Worked example, SLICE1, offsets {0, 1}, sizes {4, 3}, strides {-2, 2}::
 
     input  [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]
     output [[14, 16], [6, 8]]
 
-Pages: ``DML_SLICE1_OPERATOR_DESC``, ``DML_SLICE_OPERATOR_DESC``. The first prints UINT as the type
-of the strides, whose sign it describes; they are INT. Its formula for the elements divides by the
-stride where it means its magnitude. The second says nothing of a stride of 0: it is refused.
+Pages: ``DML_SLICE1_OPERATOR_DESC``, ``DML_SLICE_OPERATOR_DESC``. The page of SLICE1 prints UINT as
+the type of the strides, but describes negative strides; they are INT. Its formula for the number of
+elements divides by the stride; it means the absolute value of the stride. The page of SLICE does
+not mention strides of 0; anydml rejects them.
 """
 
 from __future__ import annotations
@@ -47,17 +49,19 @@ class Slice1(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What the window lies in.
+        The tensor that contains the window.
     output_tensor : TensorDesc
-        Type and DimensionCount of the input; sizes from 1 to what the strides reach.
+        The selected elements, with the type and DimensionCount of the input. Each size is at least
+        1 and at most the number of elements that the stride reaches in the window.
     dimension_count : int, optional
         The number of dimensions; by default the length of `offsets`.
     input_window_offsets : sequence of int
-        Where the window begins in each dimension.
+        The start of the window in each dimension.
     input_window_sizes : sequence of int
-        Its extent in each dimension, at least 1.
+        The size of the window in each dimension, at least 1.
     input_window_strides : sequence of int
-        The step between elements, not 0; a negative one starts at the end of the window.
+        The step between elements in each dimension, not 0. A negative stride starts at the end of
+        the window.
 
     Examples
     --------
@@ -168,17 +172,18 @@ class Slice(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is read.
+        The elements to select from.
     output_tensor : TensorDesc
-        Type and DimensionCount of the input; its sizes are those of the slice.
+        The selected elements, with the type and DimensionCount of the input; its sizes equal
+        `sizes`.
     dimension_count : int, optional
         The number of dimensions; by default the length of `offsets`.
     offsets : sequence of int
-        The first element along each dimension.
+        The index of the first element along each dimension.
     sizes : sequence of int
         The number of elements to copy along each dimension, at least 1.
     strides : sequence of int
-        The step between elements, at least 1.
+        The step between elements along each dimension, at least 1.
 
     Examples
     --------
@@ -252,12 +257,12 @@ class Slice(Descriptor):
 
 
 def reached(sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[Any, ...]:
-    """How many elements of a window the strides reach."""
+    """The number of elements of a window that the strides reach."""
     pairs = zip(sizes, strides, strict=True)
     return tuple((size + abs(stride) - 1) // abs(stride) for size, stride in pairs)
 
 
 def first_places(attributes: Attributes) -> tuple[int, ...]:
-    """Where copying begins: at the beginning of the window, or at its end."""
+    """The index of the first element to copy: the start of the window or its end."""
     windows = zip(attributes["starts"], attributes["sizes"], attributes["strides"], strict=True)
     return tuple(start if stride > 0 else start + size - 1 for start, size, stride in windows)

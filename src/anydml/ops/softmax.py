@@ -1,9 +1,10 @@
-"""Softmax and hardmax: each element in proportion to the others in its group.
+"""Softmax and hardmax: normalize the elements of each group.
 
-A group is what lies along the axes; without any axis each element is alone. The operators without a
-1 in their name have one row of elements for each batch: the last axis of a tensor in which all but
-the last two sizes are 1. A NaN makes its group NaN, as does an infinity that is the largest element
-or the only one; HARDMAX counts NaN as the largest.
+A group consists of the elements along the axes; without axes, each element is its own group. The
+operators without a 1 in their name have rows as groups: the last axis of a tensor in which all
+sizes except the last two are 1. A group that contains a NaN becomes NaN. So does a group whose
+largest element is +infinity, or whose elements are all -infinity. HARDMAX treats NaN as the largest
+element.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _ROUNDED = ulp(72)
 
 
 def softmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
-    """``exp(x) / sum(exp(x))``, of differences from the largest element."""
+    """``exp(x) / sum(exp(x))``, computed from the differences from the largest element."""
     powers = e.xp.exp(x - e.xp.max(x, axis=tuple(axes), keepdims=True))
     total = e.xp.sum(powers, axis=tuple(axes), keepdims=True, dtype=e.xp.float64)
     return powers / total.astype(x.dtype)
 
 
 def log_softmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
-    """``log(softmax(x))``, exact also where one element is far above the others."""
+    """``log(softmax(x))``, accurate even if one element is much larger than the others."""
     below = x - e.xp.max(x, axis=tuple(axes), keepdims=True)
     # The first of the largest elements adds exp(0) = 1, which log1p does.
     rest = e.xp.where(hardmax(e, x, axes) == 1, below, e.xp.exp(below))
@@ -45,7 +46,7 @@ def log_softmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
 
 
 def hardmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
-    """1 for the first of the largest elements, else 0."""
+    """1 for the first of the largest elements, 0 for the others."""
     merged, split = merge_axes(e, x, axes)
     first = e.xp.argmax(merged, axis=-1)[..., None]
     return split((e.xp.arange(merged.shape[-1]) == first).astype(x.dtype))
@@ -53,14 +54,14 @@ def hardmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Rowwise(Activation):
-    """Base of the operators on rows.
+    """Base of the operators that normalize rows.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        Rows of elements: all sizes but the last two are 1.
+        The rows to normalize; all sizes except the last two are 1.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     """
 
     ELEMENTWISE = False
@@ -82,7 +83,7 @@ class Rowwise(Activation):
 class ActivationSoftmax(Rowwise):
     """``exp(x) / sum(exp(x))`` of each row.
 
-    GEMM may contain it, from feature level 6_1 on.
+    From feature level 6_1, it can be fused into GEMM.
     """
 
     NAME = "ACTIVATION_SOFTMAX"
@@ -124,13 +125,13 @@ class AlongAxes(Activation):
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The tensor to normalize.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     axis_count : int
         The length of `axes`.
     axes : sequence of int
-        The axes along which a group lies, in any order.
+        The axes of a group, in any order.
     """
 
     axis_count: int = count_of("axes")
@@ -150,7 +151,7 @@ class AlongAxes(Activation):
 class ActivationSoftmax1(AlongAxes):
     """``exp(x) / sum(exp(x))`` along some axes.
 
-    GEMM may contain it, from feature level 6_1 on.
+    From feature level 6_1, it can be fused into GEMM.
     """
 
     NAME = "ACTIVATION_SOFTMAX1"

@@ -1,7 +1,7 @@
 """SPLIT: copy consecutive slabs of the input along one axis into several outputs.
 
-The sizes of the outputs on the axis add up to the input's; every other size is the input's. One
-output makes a plain copy. The inverse of JOIN.
+The sizes of the outputs on the axis add up to the size of the input. Every other size is equal. A
+single output is a copy. SPLIT is the inverse of JOIN.
 
 Worked example, axis 0::
 
@@ -33,13 +33,14 @@ class Split(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is split.
+        The tensor to split.
     output_count : int, optional
         The number of outputs; by default the length of `output_tensors`.
     output_tensors : sequence of TensorDesc
-        Type and sizes of the input, except on the axis, where they add up to it. At least one.
+        The parts, at least one, with the type of the input. Their sizes on the axis add up to the
+        size of the input; every other size is that of the input.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
 
     Examples
     --------

@@ -9,7 +9,7 @@ Worked example, repeats {1, 2}::
     input  [[1, 2, 3], [4, 5, 6]]
     output [[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]
 
-Page: ``DML_TILE_OPERATOR_DESC``. Its example calls the output InputTensor.
+Page: ``DML_TILE_OPERATOR_DESC``. The page's example calls the output InputTensor.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class Tile(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        What is repeated.
+        The tensor to repeat.
     output_tensor : TensorDesc
-        Type and DimensionCount of the input; each size is the input's times the repeats.
+        The result, with the type and DimensionCount of the input. Each size is the size of the
+        input times the repeats.
     repeats_count : int, optional
         The number of repeats; by default the length of `repeats`.
     repeats : sequence of int

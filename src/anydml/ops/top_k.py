@@ -1,9 +1,9 @@
 """TOP_K1 and TOP_K: find the K largest or smallest elements of every sequence along an axis.
 
-Values come sorted: largest first for DECREASING, smallest first for INCREASING. Indices count from
-the start of their sequence. Ties are ordered by ascending element index, in either direction. NaN
-counts as larger than every number, all NaNs tie, and -0.0 ties with +0.0; a returned value is the
-element's own bits. TOP_K is TOP_K1 with DECREASING.
+The values are sorted: largest first for DECREASING, smallest first for INCREASING. Indices count
+from the start of their sequence. Ties are ordered by ascending element index, in both directions.
+NaN is larger than every number, all NaNs tie, and -0.0 ties with +0.0. Returned values have the
+bits of their elements. TOP_K is TOP_K1 with DECREASING.
 
 Worked example, axis 3, K = 3, DECREASING::
 
@@ -11,8 +11,9 @@ Worked example, axis 3, K = 3, DECREASING::
     values  [3, 2, 2]      [5, 5, 4]      [6, 6, 6]
     indices [3, 1, 2]      [2, 3, 1]      [0, 1, 2]
 
-Pages: ``DML_TOP_K1_OPERATOR_DESC``, ``DML_TOP_K_OPERATOR_DESC``. They say that K must be less than
-the size of the axis; K equal to it is accepted here, as real implementations do (a full sort).
+Pages: ``DML_TOP_K1_OPERATOR_DESC``, ``DML_TOP_K_OPERATOR_DESC``. The pages say that K must be less
+than the size of the axis. anydml also accepts K equal to it (a full sort), as real implementations
+do.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ class TopK(Descriptor):
     input_tensor : TensorDesc
         The elements to select from.
     output_value_tensor : TensorDesc
-        Type of the input, its sizes with K on the axis.
+        The selected values, with the type and sizes of the input, but K on the axis.
     output_index_tensor : TensorDesc
-        UINT32 (or UINT64 from feature level 5_0), sizes of the values.
+        The indices of the values along the axis: UINT32, or UINT64 from feature level 5_0, with the
+        sizes of the values.
     axis : int
-        In ``0..DimensionCount - 1``.
+        The axis, in ``0..DimensionCount - 1``.
     k : int
         In ``1..InputTensor.Sizes[Axis]``.
 
@@ -178,5 +180,5 @@ class TopK1(TopK):
 
     @property
     def direction(self) -> AxisDirection:
-        """What `axis_direction` says."""
+        """The value of `axis_direction`."""
         return AxisDirection.parse(self.axis_direction)

@@ -1,6 +1,6 @@
-"""Training: normalization of batches with its gradients, and the Adam optimizer.
+"""Training: batch normalization, its gradients, and the Adam optimizer.
 
-All of it is computed in FLOAT64 and rounded once.
+All operators compute in FLOAT64 and round once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAMILY = Family.TRAINING
 
 
 def _reduced(parameters: Array) -> tuple[int, ...]:
-    """The axes along which there is one parameter."""
+    """The axes along which the parameters have size 1."""
     return tuple(axis for axis, size in enumerate(parameters.shape) if size == 1)
 
 
@@ -33,25 +33,25 @@ def _reduced(parameters: Array) -> tuple[int, ...]:
 class BatchNormalizationTraining(Computed):
     """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias + more)``.
 
-    Mean and variance are of the input along the dimensions in which the scale has size 1; the
-    variance is the mean of the squared differences.
+    Mean and variance of the input are computed along the dimensions in which the scale has size 1.
+    The variance is the mean of the squared differences.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The tensor to normalize.
     scale_tensor, bias_tensor : TensorDesc
-        Broadcast to the input: each size is the input's or 1.
+        Broadcast to the input: each size is 1 or that of the input.
     fused_add_tensor : TensorDesc, optional
-        What is added to the result: the input's sizes.
+        The tensor to add to the result before the activation, with the sizes of the input.
     output_tensor : TensorDesc
-        Type and sizes of the input.
+        The result, with the type and sizes of the input.
     output_mean_tensor, output_variance_tensor : TensorDesc
-        Sizes of the scale.
+        The mean and the variance, with the sizes of the scale.
     epsilon : float
-        Added to the variance.
+        The constant that is added to the variance.
     fused_activation : Activation, optional
-        Applied to the result; without tensors of its own.
+        The activation that is applied to the result; its tensors are omitted.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -95,22 +95,22 @@ class BatchNormalizationTraining(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NormalizationGradient(Computed):
-    """What the gradients of batch normalization have.
+    """The fields that the gradients of batch normalization have.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        What was normalized.
+        The tensor that was normalized.
     input_gradient_tensor : TensorDesc
-        The gradient of the result: the input's sizes.
+        The gradient of the result, with the sizes of the input.
     mean_tensor, variance_tensor, scale_tensor : TensorDesc
-        Broadcast to the input: each size is the input's or 1, and the same of all three.
+        Broadcast to the input: each size is 1 or that of the input. All three have the same sizes.
     output_gradient_tensor : TensorDesc
         The gradient of the input.
     output_scale_gradient_tensor, output_bias_gradient_tensor : TensorDesc
-        The gradients of scale and bias, of the scale's sizes.
+        The gradients of scale and bias, with the sizes of the scale.
     epsilon : float
-        Added to the variance.
+        The constant that is added to the variance.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -144,7 +144,7 @@ class NormalizationGradient(Computed):
 
 
 class BatchNormalizationGrad(NormalizationGradient):
-    """The gradients of BATCH_NORMALIZATION, whose mean and variance are given."""
+    """The gradients of BATCH_NORMALIZATION, with constant mean and variance."""
 
     NAME = "BATCH_NORMALIZATION_GRAD"
 
@@ -160,7 +160,7 @@ class BatchNormalizationGrad(NormalizationGradient):
 
 
 class BatchNormalizationTrainingGrad(NormalizationGradient):
-    """The gradients of BATCH_NORMALIZATION_TRAINING, whose mean and variance are the input's."""
+    """The gradients of BATCH_NORMALIZATION_TRAINING, including those through mean and variance."""
 
     NAME = "BATCH_NORMALIZATION_TRAINING_GRAD"
     ALSO_KNOWN_AS = "torch.ops.aten.native_batch_norm_backward"
@@ -181,7 +181,7 @@ class BatchNormalizationTrainingGrad(NormalizationGradient):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AdamOptimizer(Computed):
-    """Parameters, and the moments of their gradient, after a step of the Adam algorithm.
+    """Updates parameters and the moments of their gradient by one step of the Adam algorithm.
 
     ``m = beta1 * m + (1 - beta1) * g``, ``v = beta2 * v + (1 - beta2) * g * g`` and
     ``x = x - rate * sqrt(1 - beta2 ** t) / (1 - beta1 ** t) * m / (sqrt(v) + epsilon)``.
@@ -189,19 +189,19 @@ class AdamOptimizer(Computed):
     Parameters
     ----------
     input_parameters_tensor, input_first_moment_tensor, input_second_moment_tensor : TensorDesc
-        x, m and v, of one type and the same sizes.
+        The parameters x, first moments m and second moments v, with the same type and sizes.
     gradient_tensor : TensorDesc
-        g, of the same type and sizes.
+        The gradient g, with the same type and sizes.
     training_step_tensor : TensorDesc
-        t: one element of the same type.
+        The number t of the step: one element with the same type.
     output_parameters_tensor, output_first_moment_tensor, output_second_moment_tensor : TensorDesc
-        x, m and v after the step.
+        The values of x, m and v after the step.
     learning_rate : float
-        The size of the step.
+        The rate in the formula.
     beta1, beta2 : float
-        How much of the moments is kept.
+        The decay rates of the first and the second moment.
     epsilon : float
-        Added to the root of the second moment.
+        The constant that is added to the root of the second moment.
     """
 
     input_parameters_tensor: TensorDesc = input_field()

@@ -1,4 +1,4 @@
-"""Transcendental functions: powers, exponentials, logarithms and trigonometry of each element."""
+"""Transcendental functions: powers, exponentials, logarithms and trigonometry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ElementWiseExp(Unary):
 
 
 class ElementWiseLog(Unary):
-    """The natural logarithm; NaN of negative numbers."""
+    """The natural logarithm; NaN for negative numbers."""
 
     NAME = "ELEMENT_WISE_LOG"
     TOLERANCE = ulp(4)
@@ -44,7 +44,7 @@ class ElementWiseLog(Unary):
 
 
 class ElementWiseSqrt(Unary):
-    """The square root; NaN of negative numbers."""
+    """The square root; NaN for negative numbers."""
 
     NAME = "ELEMENT_WISE_SQRT"
     TOLERANCE = ulp(1)
@@ -229,12 +229,12 @@ class ElementWiseAtanYX(Binary):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseConstantPow(Unary):
-    """``x`` to the power of a constant; NaN of negative numbers to a fraction.
+    """``x`` to the power of a constant; NaN if ``x`` is negative and the power fractional.
 
     Parameters
     ----------
     exponent : float
-        The power.
+        The exponent.
     """
 
     exponent: float = floating()
@@ -248,29 +248,30 @@ class ElementWiseConstantPow(Unary):
         y = e.xp.power(x, x.dtype.type(exponent))
         if exponent != 0.5:
             return y
-        # NumPy takes the square root, which is NaN of -infinity; its power is infinity.
+        # NumPy computes a square root, which is NaN for -infinity; the power is infinity.
         infinity = x.dtype.type("inf")
         return e.xp.where(x == -infinity, infinity, y)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWisePow(Map):
-    """``x`` to the power of the exponent; NaN of negative numbers to a fraction.
+    """``x`` to the power of the exponent; NaN if ``x`` is negative and the exponent fractional.
 
-    Integers to integer powers are exact and wrap around; to a negative power they are rounded
-    towards zero, and 0 is 0. An integer to the power of a float is computed in float64 and
-    converted as CAST does; so is a float to an integer power of 32 bits or more.
+    Integers to integer powers are exact and wrap around. To a negative power, they are rounded
+    towards zero, and 0 gives 0. An integer to the power of a float is computed in float64 and
+    converted as by CAST. A float to an integer power of 32 bits or more is computed in the same
+    way.
 
     Parameters
     ----------
     input_tensor : TensorDesc
         The base.
     exponent_tensor : TensorDesc
-        The power: the base's sizes, a type of its own.
+        The exponent, with the sizes of the base. Its type may differ.
     output_tensor : TensorDesc
-        Type and sizes of the base.
+        The result, with the type and sizes of the base.
     scale_bias : ScaleBias, optional
-        Applied to each element of the base first: ``x * scale + bias``.
+        The scale and bias that are applied to each element of the base first: ``x * scale + bias``.
     """
 
     input_tensor: TensorDesc = input_field()

@@ -1,4 +1,4 @@
-"""Gradients of pooling: what came of each element of the input; and elements put back."""
+"""Gradients of pooling: gradients of average and maximum pooling, and unpooling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAMILY = Family.TRAINING
 
 
 def _pooled(data: ArraySpec, gradient: ArraySpec, attributes: Attributes) -> list[Violation]:
-    """Windows fit into the data, and the gradient has an element for each of them."""
+    """Check that windows fit into the data and the gradient has one element for each."""
     found = [*check_arrays(data, attributes)]
     if found:
         return found
@@ -41,14 +41,14 @@ def _pooled(data: ArraySpec, gradient: ArraySpec, attributes: Attributes) -> lis
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MeanGradients(Sized):
-    """The tensors of the gradient of means.
+    """The tensors of the gradient of average pooling.
 
     Parameters
     ----------
     input_gradient_tensor : TensorDesc
-        The gradient of the means, ``{batches, channels, ..}``.
+        The gradient of the pooled tensor, ``{batches, channels, ..}``.
     output_gradient_tensor : TensorDesc
-        The gradient of what was pooled.
+        The gradient of the tensor that was pooled.
     """
 
     input_gradient_tensor: TensorDesc = input_field()
@@ -57,12 +57,12 @@ class MeanGradients(Sized):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AveragePoolingGrad(Windows, MeanGradients):
-    """The gradient of AVERAGE_POOLING: each window's share of its gradient for each element.
+    """The gradient of AVERAGE_POOLING: divides the gradient of each window among its elements.
 
     Parameters
     ----------
     include_padding : bool
-        Whether padding counts, as zeros; else it is left out of the mean.
+        Whether the mean includes padding, as zeros.
     """
 
     include_padding: bool = boolean()
@@ -112,7 +112,7 @@ class AveragePoolingGrad(Windows, MeanGradients):
 def _shared(
     e: Engine, x: Array, axis: int, size: int, window: int, stride: int, start: int
 ) -> Array:
-    """The sum of the windows along an axis that cover each element."""
+    """For each element, the sum of the windows along an axis that cover it."""
     at = np.arange(size) + start
     first = np.maximum(-((window - 1 - at) // stride), 0)
     last = np.minimum(at // stride, x.shape[axis] - 1)
@@ -126,16 +126,16 @@ def _shared(
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MaximumGradients(Computed):
-    """The tensors of the gradient of maxima.
+    """The tensors of the gradient of maximum pooling.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        What was pooled, ``{batches, channels, ..}``.
+        The tensor that was pooled, ``{batches, channels, ..}``.
     input_gradient_tensor : TensorDesc
-        The gradient of the maxima.
+        The gradient of the pooled tensor.
     output_gradient_tensor : TensorDesc
-        The gradient of the input: its type and sizes.
+        The gradient of the input, with the type and sizes of the input.
     """
 
     input_tensor: TensorDesc = input_field()
@@ -145,7 +145,7 @@ class MaximumGradients(Computed):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MaxPoolingGrad(Dilated, MaximumGradients):
-    """The gradient of MAX_POOLING2: each window's for the first of its largest elements."""
+    """The gradient of MAX_POOLING2: the first largest element of each window gets its gradient."""
 
     NAME = "MAX_POOLING_GRAD"
     TOLERANCE = sums(4)
@@ -176,7 +176,7 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
         size, channels = prod(x.shape[2:]), prod(x.shape[:2])
         first = (e.xp.arange(channels) * size).reshape(channels, 1)
         flat = places.reshape(channels, -1)
-        # A window that meets only padding has no element.
+        # A window that contains only padding has no largest element.
         values = e.xp.where(flat < 0, 0.0, dy.reshape(channels, -1).astype(e.xp.float64))
         at = e.xp.maximum(flat, 0) + first
         total = e.scatter_add(channels * size, at.reshape(-1), values.reshape(-1))
@@ -185,17 +185,17 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MaxUnpooling(Sized):
-    """Zeros, with each element of the input at the position that its index names.
+    """Writes each element to the position that its index names; all other elements are 0.
 
     Parameters
     ----------
     input_tensor : TensorDesc
-        The elements.
+        The elements to write.
     indices_tensor : TensorDesc
-        For each its place in the output, counted in order through all dimensions. An element whose
-        index is out of range is left out; of those with the same index it gets the sum.
+        For each element, its flat index in the output, in row-major order of all dimensions. An
+        element whose index is out of range is ignored. Elements with the same index are added.
     output_tensor : TensorDesc
-        Type of the input, of any sizes.
+        The result, with the type of the input and any sizes.
     """
 
     input_tensor: TensorDesc = input_field()

@@ -1,25 +1,25 @@
-"""UPSAMPLE_2D: enlarge images by a whole factor, by repeated or interpolated pixels.
+"""UPSAMPLE_2D: enlarge images by integer factors, with repeated or interpolated pixels.
 
 ::
 
     NEAREST_NEIGHBOR   output[.., y, x] = input[.., y // height scale, x // width scale]
-    LINEAR             the mean of the two nearest elements in each of the two dimensions, weighted
-                       by how near their middles are to the output element's; beyond the middles of
-                       the first and the last element it is that element
+    LINEAR             linear interpolation between the two nearest elements of each dimension,
+                       by the distance of their centers; before the center of the first element and
+                       after the center of the last one, the value of that element
 
-The middle of output element x lies at ``(x + 0.5) / scale - 0.5`` of the input. A LINEAR mean is
-computed in FLOAT32, first along the width and then along the height: the weight of the second
-element rounded once, that of the first as 1 minus it, two products and their sum rounded one after
-the other; the result becomes the type. An element without weight does not count, be it infinite. A
-NaN is the one without sign and payload.
+The center of output element x lies at position ``(x + 0.5) / scale - 0.5`` of the input. LINEAR is
+computed in FLOAT32, first along the width and then along the height. The weight of the second
+element is rounded once; the weight of the first is 1 minus it. Both products and their sum are each
+rounded. The result is then converted to the data type of the output. An element with weight 0 is
+ignored, even if it is infinite. A NaN result is the NaN without sign and payload.
 
 Worked example, LINEAR, width 2, height 1::
 
     input  [[1, 2], [3, 5]]
     output [[1, 1.25, 1.75, 2], [3, 3.5, 4.5, 5]]
 
-Page: ``DML_UPSAMPLE_2D_OPERATOR_DESC``. It does not say where elements lie, nor in what precision
-it computes; anydml's rules are above, the first one as in RESAMPLE.
+Page: ``DML_UPSAMPLE_2D_OPERATOR_DESC``. The page specifies neither the positions of elements nor
+the precision. anydml follows the rules above; positions are as in RESAMPLE.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ class Upsample2D(Descriptor):
     Parameters
     ----------
     input_tensor : TensorDesc
-        Images; the last two dimensions are height and width.
+        The images to enlarge; the last two dimensions are height and width.
     output_tensor : TensorDesc
-        Type and DimensionCount of the input, its sizes with the last two times the scales.
+        The enlarged images, with the type and DimensionCount of the input. The last two sizes are
+        those of the input times the scales; all others are equal.
     scale_size : Size2D or pair of int
-        The factors for width and height, at least 1.
+        The scale factors of width and height, each at least 1.
     interpolation_mode : InterpolationMode or str
-        What an element is made of.
+        NEAREST_NEIGHBOR repeats pixels, LINEAR interpolates between them.
 
     Examples
     --------
@@ -139,7 +140,7 @@ class Upsample2D(Descriptor):
 
 
 def _between(at: int, scale: int, size: int) -> tuple[int, Any]:
-    """The element whose middle is at or before an output element's, and the weight of the next."""
+    """The last element centered at or before an output element, and the weight of the next."""
     middle = max(2 * at + 1 - scale, 0)  # in units of half an output element
     first, rest = divmod(middle, 2 * scale)
     if first >= size - 1:

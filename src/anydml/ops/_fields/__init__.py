@@ -1,7 +1,7 @@
-"""The kinds of a descriptor's fields: how each is taken, read from JSON, written and shown.
+"""The kinds of a descriptor's fields: how values are converted, read from JSON, written and shown.
 
-A definition declares its fields with the makers of `makers.py`; everything that handles fields in
-general asks their `Kind`.
+A definition declares its fields with the functions of `makers.py`. Code that handles fields in
+general uses their `Kind`.
 """
 
 from anydml.ops._fields.arrays import FloatsKind, IntegersKind

@@ -98,7 +98,7 @@ class FloatsKind(Kind):
 
 
 def members_of(value: Any) -> list[Any]:
-    """The members of a sequence, which may have no end."""
+    """The members of a sequence, limited in number because it may be infinite."""
     if isinstance(value, str | bytes | dict):
         raise TypeError("expected a sequence of numbers")
     taken: list[Any] = []

@@ -27,7 +27,7 @@ Siblings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """What values a field has; this one is a UINT.
+    """The kind of the values of a field; the base class is a UINT.
 
     A value goes through `convert` when a descriptor is made, which keeps it whatever its range, and
     through `resolve` when all fields are converted; `find_out_of_range` is a rule like any other.
@@ -35,41 +35,41 @@ class Kind:
 
     @property
     def text(self) -> str:
-        """As the operators' pages show it."""
+        """The text on the operators' pages."""
         return "UINT"
 
     @property
     def accepted(self) -> str:
-        """What a message says is accepted."""
+        """The accepted values, for messages."""
         return "an integer of at most 64 bits"
 
     @property
     def choices(self) -> str:
-        """What a reader without the enumeration's page is shown."""
+        """The text for readers without the enumeration's page."""
         return self.text
 
     @property
     def needs(self) -> frozenset[str]:
-        """The attributes, before this one, whose values `parse` needs."""
+        """The attributes, before this one, whose values `parse` requires."""
         return frozenset()
 
     def convert(self, value: Any) -> Any:
-        """The value as the descriptor keeps it; TypeError or ValueError for another kind."""
+        """Convert a value for the descriptor; raise TypeError or ValueError for another kind."""
         return integer_of(value)
 
     def resolve(self, value: Any, siblings: Siblings) -> Any:
-        """The taken value in the light of the descriptor's other fields."""
+        """Complete a converted value with the descriptor's other fields."""
         return value
 
     def find_out_of_range(
         self, value: Any, siblings: Siblings, level: FeatureLevel
     ) -> Iterator[Outside]:
-        """Where a value leaves what the field accepts."""
+        """Yield the parts of a value that are out of range."""
         if not 0 <= value <= _json.UINT32_MAX:
             yield "", UINT_TEXT, value
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
-        """The value from its JSON form."""
+        """Read the value from its JSON form."""
         return _json.json_uint32(value)
 
     def write(self, value: Any) -> Any:
@@ -77,7 +77,7 @@ class Kind:
         return value
 
     def short_repr(self, value: Any) -> str:
-        """As the descriptor's `repr` shows it: an expression that gives the value back."""
+        """The text in the descriptor's `repr`: an expression that evaluates to the value."""
         return repr(value)
 
 
@@ -134,7 +134,7 @@ class EnumerationKind(Kind):
     members : type
         The enumeration.
     later : tuple of (str, FeatureLevel)
-        Members that came after the operator, and with which level.
+        Members that were added after the operator, and their levels.
     """
 
     members: type[NamedEnum]

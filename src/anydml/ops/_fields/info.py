@@ -13,7 +13,7 @@ from anydml.tensor import TensorDesc
 
 
 class Role(enum.Enum):
-    """What a descriptor's field is."""
+    """The role of a descriptor's field."""
 
     INPUT = "input tensor"
     OUTPUT = "output tensor"
@@ -22,20 +22,20 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class FieldInfo:
-    """A descriptor's field as its page has it.
+    """A field of a descriptor, as on its page.
 
     Attributes
     ----------
     attribute, name : str
-        Its name in Python and on the page.
+        The name in Python and on the page.
     role : Role
         Input tensor, output tensor or attribute.
     kind : Kind
-        What values it has.
+        The kind of its values.
     counts : str or None
-        The attribute whose length it is.
+        The attribute whose length the field contains.
     optional : bool
-        Whether it may be left out: None in Python.
+        Whether it may be omitted (None in Python).
     """
 
     attribute: str
@@ -52,17 +52,17 @@ class FieldInfo:
 
     @property
     def text(self) -> str:
-        """What it is, as people are shown it."""
+        """The text of the kind, for people."""
         return self._worded(self.kind.text)
 
     @property
     def choices(self) -> str:
-        """What it is, with the members of an enumeration."""
+        """The text of the kind, with the members of an enumeration."""
         return self._worded(self.kind.choices)
 
     def _worded(self, attribute: str) -> str:
         text = attribute
-        if self.role is not Role.ATTRIBUTE:  # a tensor is what it is for
+        if self.role is not Role.ATTRIBUTE:  # tensors are described by their role
             text = f"{self.role.value}s" if self.many else self.role.value
         return f"{text}, optional" if self.optional else text
 

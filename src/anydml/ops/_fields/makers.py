@@ -1,4 +1,4 @@
-"""The functions with which a definition declares its fields."""
+"""Functions that declare the fields of a definition."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def floating() -> Any:
 
 
 def count_of(attribute: str) -> Any:
-    """A UINT field that counts a tensor list or an array; left out, it is the length of that."""
+    """A UINT field that counts a tensor list or an array; its default is the length of that."""
     return _field(Role.ATTRIBUTE, Kind(), counts=attribute)
 
 
 def enumeration(members: type[NamedEnum], **later: FeatureLevel) -> Any:
-    """A field for an enumeration; `later` says from which level on a member is accepted."""
+    """A field for an enumeration; `later` maps members to the level that added them."""
     return _field(Role.ATTRIBUTE, EnumerationKind(members, tuple(later.items())))
 
 

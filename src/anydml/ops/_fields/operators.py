@@ -1,4 +1,4 @@
-"""Nested operators: an operator without tensors inside another one, as a fused activation is."""
+"""Nested operators: operators without tensors inside another one, such as a fused activation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NestedKind(Kind):
     Attributes
     ----------
     definitions : tuple of descriptor classes
-        Which operators may stand here; each can be `FUSED`.
+        The accepted operators; each is `FUSED`.
     many : bool
         Whether it is a list.
     """

@@ -1,4 +1,4 @@
-"""FLOAT: numbers that a descriptor keeps, compares and writes by their bits."""
+"""FLOAT: numbers that descriptors compare and write by their bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anydml.ops._fields.base import Kind, Outside, Siblings
 
 
 class Real(float):
-    """A float that equals another one of the same bits: NaN equals NaN, -0.0 is not 0.0.
+    """A float that is compared by its bits: NaN equals NaN, and -0.0 differs from 0.0.
 
     Descriptors compare, hash and come back from JSON and pickles by it. There is one NaN.
     """
@@ -31,7 +31,7 @@ class Real(float):
         return float.__eq__(self, other) and math.copysign(1, self) == math.copysign(1, other)
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # the base class has one of its own
+        return not self == other  # the base class defines its own
 
     def __hash__(self) -> int:
         return hash("nan") if math.isnan(self) else float.__hash__(self)
@@ -52,14 +52,14 @@ def real_of(value: Any) -> Real:
 
 
 def rounded(value: Real, dtype: np.dtype[Any]) -> Real:
-    """The nearest value of a type, and the value itself where the type has nothing that large."""
+    """Round to the nearest value of a type; values beyond its range are unchanged."""
     with np.errstate(over="ignore", under="ignore"):
         near = Real(dtype.type(value))
     return value if math.isinf(near) else near
 
 
 def fits(value: Real, dtype: np.dtype[Any]) -> bool:
-    """Whether a type has the rounded value."""
+    """Whether the rounded value is in the range of a type."""
     return math.isnan(value) or math.isinf(value) or abs(value) <= float(np.finfo(dtype).max)
 
 
@@ -109,5 +109,5 @@ class FloatKind(Kind):
 
 
 def _shortest(value: Real) -> Real:
-    """The number of the fewest digits that is rounded to this FLOAT."""
+    """The number with the fewest digits that rounds to this FLOAT."""
     return Real(str(np.float32(value))) if fits(value, _FLOAT) else value

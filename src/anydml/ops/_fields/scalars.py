@@ -42,7 +42,8 @@ class ScalarKind(Kind):
     typed_by : str
         The attribute, before this one, that names the type.
     wraps : bool
-        Whether a negative number stands for the unsigned one of the same bits: a step back.
+        Whether a negative number is accepted for an unsigned type and means the value with the same
+        bits.
     """
 
     typed_by: str
@@ -71,7 +72,7 @@ class ScalarKind(Kind):
         if _has_fraction(data_type):
             return rounded(real_of(value), data_type.numpy)
         if self.wraps and isinstance(value, int):
-            low, _ = limits(data_type)  # of a signed type the least there is
+            low, _ = limits(data_type)  # the lowest value of a signed type
             return (
                 value + 2**data_type.bits if -(2 ** (data_type.bits - 1)) <= value < low else value
             )
@@ -122,7 +123,7 @@ def _has_fraction(data_type: DataType) -> bool:
 
 
 def limits(data_type: DataType) -> tuple[int, int]:
-    """The least and the largest value of a type of integers."""
+    """The smallest and the largest value of an integer type."""
     if data_type.suffix.startswith("U"):
         return 0, 2**data_type.bits - 1
     return -(2 ** (data_type.bits - 1)), 2 ** (data_type.bits - 1) - 1

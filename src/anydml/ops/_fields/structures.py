@@ -52,7 +52,7 @@ class Size2D(NamedTuple):
 
 @dataclass(frozen=True)
 class _PairKind(Kind):
-    # A structure of two members of one kind; a descriptor takes any two of them as well.
+    # A structure of two members of one kind; descriptors also accept a pair of values.
     MADE: ClassVar[type[Any]]
     MEMBERS: ClassVar[tuple[str, str]]
     MEMBER: ClassVar[Kind]
