@@ -17,7 +17,8 @@ def _is_command() -> bool:
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if isinstance(error, KeyboardInterrupt):
+    # Before 3.12, Python raises RuntimeError for one while a class is made.
+    if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
         message, status = "\nError: interrupted", 130
     elif sys.flags.dev_mode:
         sys.__excepthook__(kind, error, trace)

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from anydml import _command
+
 # Where the tests run in the background, SIGINT is ignored, and children inherit that.
 HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 # The installed script.
@@ -114,3 +116,13 @@ def test_at_the_end(start):
     process = start("--version", code=code)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
+
+
+def test_while_a_class_is_made(capsys):
+    """Before 3.12, Python makes a RuntimeError of an interrupt in `__set_name__`."""
+    error = RuntimeError("Error calling __set_name__ on 'cached_property'")
+    error.__cause__ = KeyboardInterrupt()
+    with pytest.raises(SystemExit) as caught:
+        _command._report(RuntimeError, error, None)
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == "\nError: interrupted\n"
