@@ -426,6 +426,19 @@ def test_every_reduction_has_gradients(reduction, include_self):
     check_grads(loss, (x, u), order=1, rtol=2e-2)
 
 
+@pytest.mark.parametrize("reduction", ["add", "mul"])
+def test_complex_gradients_are_those_of_jax(reduction):
+    x, u = jnp.array([1 + 2j]), jnp.array([3 - 1j])
+    expected = jax.grad(
+        lambda x, u: (x + u if reduction == "add" else x * u).imag.sum(), argnums=(0, 1)
+    )(x, u)
+    got = jax.grad(
+        lambda x, u: dml.scatter_elements(x, [0], u, reduction=reduction).imag.sum(),
+        argnums=(0, 1),
+    )(x, u)
+    assert [y.item() for y in got] == [y.item() for y in expected]
+
+
 def test_arguments_are_checked_while_tracing():
     x = jnp.zeros((2, 3))
 

@@ -183,10 +183,11 @@ def test_selection(dtype):
     for dim in (0, -1):
         for largest in (True, False):
             options = {"dim": dim, "descending": largest, "stable": True}
-            with deterministic():
-                ours = x.topk(4, dim, largest)
-            expected = x.sort(**options)[0].narrow(dim, 0, 4)
-            torch.testing.assert_close(ours[0], expected, rtol=0, atol=0, equal_nan=True)
+            if dtype != torch.bool:  # which PyTorch rejects
+                with deterministic():
+                    ours = x.topk(4, dim, largest)
+                expected = x.sort(**options)[0].narrow(dim, 0, 4)
+                torch.testing.assert_close(ours[0], expected, rtol=0, atol=0, equal_nan=True)
             both(lambda options=options: x.sort(**options), replaced="sort")
             both(lambda options=options: x.argsort(**options), replaced="sort argsort")
     both(x.nonzero, replaced="nonzero")

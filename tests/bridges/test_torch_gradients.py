@@ -157,6 +157,47 @@ def test_derivatives_of_reductions_of_any_order(reduction, include_self):
     assert gradgradcheck(call, (x, u))
 
 
+def complex_numbers(*shape, seed=0):
+    return torch.complex(floats(*shape, seed=seed) + 0.3, floats(*shape, seed=seed + 1) - 0.2)
+
+
+def takes_complex_numbers(call):
+    try:
+        call(complex_numbers(3, 4))
+    except dml.ArgumentTypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if takes_complex_numbers(CALLS[name])])
+def test_complex_gradients_are_those_of_finite_differences(name):
+    x = complex_numbers(3, 4).requires_grad_()
+    assert gradcheck(CALLS[name], (x,), check_forward_ad=True)
+    assert gradgradcheck(CALLS[name], (x,))
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduction", [None, "add", "mul", "mean"])
+def test_complex_gradients_of_reductions(reduction, include_self):
+    options = {"reduction": reduction, "include_self": include_self}
+    x, x_with_zeros = complex_numbers(3, 4), complex_numbers(3, 4)
+    x_with_zeros[0, 1] = x_with_zeros[2, 0] = 0
+    for values in (x, x_with_zeros):
+        operands = [values.clone(), complex_numbers(3, seed=2)]
+        assert gradcheck(lambda x, u: dml.scatter_nd(x, TUPLES, u, **options),
+                         [y.requires_grad_() for y in operands], check_forward_ad=True)  # fmt: skip
+        operands = [values.clone(), complex_numbers(2, 3, seed=4)]
+        assert gradcheck(lambda x, u: dml.scatter_elements(x, ALONG, u, axis=1, **options),
+                         [y.requires_grad_() for y in operands], check_forward_ad=True)  # fmt: skip
+
+
+def test_complex_products_have_the_gradient_of_pytorch():
+    x, u = (torch.tensor([z], requires_grad=True) for z in (1 + 2j, 3 - 1j))
+    expected = torch.autograd.grad((x * u).imag.sum(), (x, u))
+    scattered = dml.scatter_elements(x, torch.tensor([0]), u, reduction="mul")
+    torch.testing.assert_close(torch.autograd.grad(scattered.imag.sum(), (x, u)), expected)
+
+
 def test_what_else_is_refused():
     x = floats(3, 4).requires_grad_()
     with pytest.raises(dml.ArgumentTypeError, match=r"x: .* got one that requires grad; use"):

@@ -64,7 +64,7 @@ def from_values(value: Any, name: str) -> Array:
         return array
     except ArgumentTypeError:
         raise
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
     except MemoryError:
         raise AllocationError(name, None, f"an array of {short_repr(value)}") from None

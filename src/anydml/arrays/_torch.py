@@ -197,7 +197,8 @@ def _no_gradient(torch: Any, value: Any, name: str) -> None:
         got = "one that requires grad" if asks else "one with a tangent (forward_ad)"
         raise ArgumentTypeError(
             f"{name}: expected a tensor without a gradient, got {got}; use "
-            f".detach(), or call an array function without out= to keep the gradient"
+            f".detach(); to keep the gradient, call an array function without out= and with a "
+            f"tensor as the first argument"
         )
 
 

@@ -10,10 +10,15 @@ from typing import Any
 
 from anydml.dask._calls import call_of
 from anydml.functions._dispatch import function_of
+from anydml.functions._spec import SPECS
 
-__all__ = ["call_of"]
+__all__: list[str] = []
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """An array function that makes dask arrays of all operands."""
     return function_of(__name__, name, call_of)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *SPECS]

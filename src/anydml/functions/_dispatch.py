@@ -18,7 +18,7 @@ Call = Callable[[tuple[Any, ...], Any], Any]
 
 
 def _torch(spec: FunctionSpec) -> Call:
-    from anydml.torch import call_of
+    from anydml.torch._operators import call_of
 
     return call_of(spec)
 
@@ -30,13 +30,13 @@ def _cupy(spec: FunctionSpec) -> Call:
 
 
 def _jax(spec: FunctionSpec) -> Call:
-    from anydml.jax import call_of
+    from anydml.jax._eager import call_of
 
     return call_of(spec)
 
 
 def _dask(spec: FunctionSpec) -> Call:
-    from anydml.dask import call_of
+    from anydml.dask._calls import call_of
 
     return call_of(spec)
 

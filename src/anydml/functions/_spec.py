@@ -105,6 +105,9 @@ class Namespace(Protocol):
     def is_real_or_complex(self, x: Array) -> bool:
         """Whether an array has a gradient: floating-point or complex elements."""
 
+    def adjoint_weight(self, x: Array) -> Array:
+        """What multiplies gradients where `x` multiplies tangents: the conjugate in PyTorch."""
+
 
 class MovingNamespace(Namespace, Protocol):
     """What rules need that compose a function of operations that move elements."""

@@ -331,7 +331,7 @@ def gradient_scatter(xp: Namespace, saved: Saved, grads: Derived, needs: Sequenc
     """The weighted gradient, and of the updates what became of them."""
     grad = _of(grads[0])
     one = _Scatter(xp, saved, grad)
-    own, others = one.weights()
+    own, others = (None if w is None else xp.adjoint_weight(w) for w in one.weights())
     return [
         _weighted(xp, own, grad) if needs[0] else None,
         None,

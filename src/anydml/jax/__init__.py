@@ -9,12 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from anydml.functions._dispatch import function_of
+from anydml.functions._spec import SPECS
 from anydml.jax._eager import call_of
 from anydml.jax._kernels import TARGET
 
-__all__ = ["TARGET", "call_of"]
+__all__ = ["TARGET"]
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """An array function that makes arrays of JAX of all operands."""
     return function_of(__name__, name, call_of)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *SPECS]

@@ -161,6 +161,10 @@ class Namespace:
         """What JAX differentiates."""
         return bool(jnp.issubdtype(x.dtype, jnp.inexact))
 
+    def adjoint_weight(self, x: Traced) -> Traced:
+        """The same: JAX transposes linear functions without conjugation."""
+        return x
+
     # ---- operations that move elements
 
     def take(self, x: Traced, positions: Any, axis: int) -> Traced:

@@ -4,7 +4,11 @@
 ``torch.ops.anydml.top_k`` and so on.
 """
 
+import anydml.torch._operators  # noqa: F401 (defines torch.ops.anydml)
 from anydml.torch._deterministic import deterministic
-from anydml.torch._operators import call_of
 
-__all__ = ["call_of", "deterministic"]
+__all__ = ["deterministic"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,14 +6,24 @@ the replacement of each operator.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
-from anydml.errors import ArgumentError, IndexOutOfRangeError
+from anydml._json import short_repr
+from anydml.errors import ArgumentError, ArgumentTypeError, IndexOutOfRangeError
 from anydml.torch._pytorch import torch
+from anydml.torch._pytorch_rules import (
+    error_of,
+    is_about_index_values,
+    is_plainly_valid,
+    with_strides,
+)
 from anydml.torch._replacements import REPLACEMENTS
 
 _Mode: Final[Any] = import_module("torch.utils._python_dispatch").TorchDispatchMode
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
@@ -34,6 +44,8 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
     ``torch.compiler.set_stance("force_eager")`` first to avoid both. A block inside a compiled
     function runs eagerly too.
 
+    ``@deterministic()`` before a function runs each of its calls in a block.
+
     Notes
     -----
     An index out of range, or an element type that anydml's kernel lacks, raises an error of anydml.
@@ -48,6 +60,25 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
     ...     sums.index_add_(0, torch.tensor([0, 1, 0]), torch.tensor([1.0, 2.0, 3.0]))
     tensor([4., 2.])
     """
+
+    def __init__(self, *arguments: Any) -> None:
+        if arguments:
+            got = "a function" if callable(arguments[0]) else short_repr(arguments[0])
+            raise ArgumentTypeError(
+                f"deterministic: expected no argument, got {got}; write `with deterministic():` "
+                f"around the code, or `@deterministic()` before a function"
+            )
+        super().__init__()
+
+    def __call__(self, function: _Function) -> _Function:
+        """Run a function in a block whenever it is called."""
+
+        @wraps(function)
+        def run(*arguments: Any, **keywords: Any) -> Any:
+            with deterministic():
+                return function(*arguments, **keywords)
+
+        return cast(_Function, run)
 
     def __enter__(self) -> Any:
         """Begin to replace."""
@@ -64,12 +95,19 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
         keywords = kwargs or {}
         replacement = REPLACEMENTS.get(function)
         if replacement is not None:
+            if not is_plainly_valid(replacement.name, args):
+                refusal = error_of(function, args, keywords)
+                if refusal is not None and not is_about_index_values(refusal):
+                    raise refusal
             try:
-                return replacement(*args, **keywords)
+                results = replacement.run(*args, **keywords)
             except (IndexOutOfRangeError, MemoryError):
                 raise
             except Exception as error:
-                raise _pytorchs_own(function, args, keywords) or error from None
+                raise error_of(function, args, keywords) or error from None
+            if replacement.allocates:
+                return with_strides(function, args, keywords, results)
+            return results
         # In inference mode operators that are made of others come whole.
         if torch.is_inference_mode_enabled():
             with self:
@@ -77,19 +115,3 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
             if parts is not NotImplemented:
                 return parts
         return function(*args, **keywords)
-
-
-def _pytorchs_own(function: Any, args: Any, keywords: Any) -> Exception | None:
-    """The error that PyTorch itself reports for a call, if it refuses the call as well."""
-
-    def copied(value: Any) -> Any:
-        # On the CPU: a bad index would end the work of a GPU.
-        if isinstance(value, torch.Tensor):
-            return value.detach().to("cpu", copy=True)
-        return [copied(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-    try:
-        function(*copied(args), **{name: copied(value) for name, value in keywords.items()})
-    except Exception as error:
-        return None if "INTERNAL ASSERT" in str(error) else error
-    return None

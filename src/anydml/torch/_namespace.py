@@ -150,6 +150,10 @@ class Namespace:
 
     def place(self, x: Tensor, shape: Sequence[Any], axis: int, start: Any, step: int) -> Tensor:
         """As PyTorch's gradient of a slice does."""
+        if x.is_complex():  # which slice_scatter does not differentiate
+            parts = torch.view_as_real(x.resolve_conj())
+            placed = self.place(parts, (*shape, 2), axis, start, step)
+            return torch.view_as_complex(placed)
         end = start + (x.shape[axis] - 1) * step + 1 if x.shape[axis] else start
         return x.new_zeros(shape).slice_scatter(x, axis, start, end, step)
 
@@ -160,6 +164,10 @@ class Namespace:
     def is_real_or_complex(self, x: Tensor) -> bool:
         """What PyTorch differentiates."""
         return bool(x.is_floating_point() or x.is_complex())
+
+    def adjoint_weight(self, x: Tensor) -> Tensor:
+        """The conjugate: PyTorch's gradient is the direction of steepest ascent."""
+        return x.conj() if x.is_complex() else x
 
 
 def _check_fit(value: Any, dtype: Any, name: str) -> None:

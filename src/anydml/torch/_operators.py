@@ -9,11 +9,13 @@ for a derivative. `torch.compile` and `torch.export` always see the other.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from anydml._native import native
 from anydml.arrays._torch import bump_version, check_kind, check_rank
+from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions._spec import SPECS, FunctionSpec
 from anydml.program import Dynamic
 from anydml.torch._memory import block_of, is_plain, place_of
@@ -26,6 +28,12 @@ _KINDS: Final = {
     "size": "SymInt", "sizes": "SymInt[]", "integer": "int", "integers": "int[]", "flag": "bool",
     "word": "str", "type": "ScalarType", "number": "Scalar",
 }  # fmt: skip
+
+# PyTorch has no class for an allocation that fails on the CPU.
+_OF_ALLOCATION: Final = re.compile(
+    "can't allocate memory|not enough memory|[Ss]torage size calculation overflowed"
+    "|Overflow when unpacking long"
+)
 
 _INDEX_TYPES: Final = (torch.int64, torch.int32, torch.uint32, torch.uint64)
 
@@ -226,16 +234,46 @@ class Operator:
         spec = self.spec
         single = spec.result_class is None and not spec.lists_results
         outs = [out] if single or not isinstance(out, list | tuple) else list(out)
-        if not is_compiling() and is_plain(*(x for x in outs if x is not None)):
+        if is_compiling():
+            self._copy_to(outs, arguments)
+            return out if single else _finished(spec, outs)
+        if is_plain(*(x for x in outs if x is not None)):
             prepared = self._prepared_for(outs, arguments)
             if prepared is not None:
                 self._write_to(outs, *prepared)
-                results = tuple(outs)
-                if single:
-                    return out
-                return results if spec.lists_results else spec.result_class(*results)
+                return out if single else _finished(spec, outs)
         # What requires a gradient, has no memory or does not fit is rejected there.
         return spec.general(*arguments, out)
+
+    def _copy_to(self, outs: list[Any], arguments: tuple[Any, ...]) -> None:
+        """Write to ``out=`` in a graph, where PyTorch may fuse the copy; fill in what is None."""
+        spec, filled = self.spec, list(arguments)
+        for i, position in self._typed_by.items():
+            if filled[position] is None and i < len(outs) and outs[i] is not None:
+                filled[position] = outs[i].dtype
+        operands, attributes, finish = spec.prepare(namespace, *filled)
+        for x in (*operands, *(x for x in outs if x is not None)):
+            if x.requires_grad and is_grad_enabled():
+                raise ArgumentTypeError(
+                    "out: expected operands and results without a gradient, got one that requires "
+                    "grad; use .detach(), or call without out= to keep the gradient"
+                )
+        results = self.run(operands, attributes)
+        many = (results,) if isinstance(results, torch.Tensor) else results
+        if finish is not None:
+            many = finish(namespace, many)
+        if len(many) != len(outs):
+            raise ArgumentError(f"out: expected {len(many)} tensors, got {len(outs)}")
+        for i, result in enumerate(many):
+            x = outs[i]
+            if x is None:
+                outs[i] = result
+                continue
+            if x.dtype != result.dtype:
+                raise ArgumentTypeError(f"out: expected {result.dtype}, got {x.dtype}")
+            if x.shape != result.shape:
+                raise ArgumentError("out: expected a tensor of the result's shape, got another")
+            x.copy_(result)
 
     def _prepared_for(
         self, outs: list[Any], arguments: tuple[Any, ...]
@@ -318,17 +356,16 @@ class Operator:
         unusual = spec.lists_operands or bool(self._sizes)
 
         def call(arguments: tuple[Any, ...], out: Any) -> Any:
-            if out is not None:
-                return self.write(arguments, out)
-            operands, attributes, finish = prepare(namespace, *arguments)
             try:
+                if out is not None:
+                    return self.write(arguments, out)
+                operands, attributes, finish = prepare(namespace, *arguments)
                 if unusual or is_compiling() or (derives and asks(operands)):
                     results = run(operands, attributes)
                 else:
                     results = plain(*operands, *attributes)
-            except NotImplementedError:  # of a kind that no kernel takes
-                for i, x in enumerate(operands):
-                    check_kind(x, self.spec.operand_name(i))
+            except (RuntimeError, TypeError) as error:
+                self._explain(arguments, error)
                 raise
             if finish is not None:
                 many = (results,) if isinstance(results, torch.Tensor) else results
@@ -340,6 +377,19 @@ class Operator:
 
         return call
 
+    def _explain(self, arguments: tuple[Any, ...], error: Exception) -> None:
+        """Raise this library's error for one of PyTorch's, if there is one."""
+        if is_compiling():
+            return
+        operands = arguments[0] if self.spec.lists_operands else arguments[: self._count]
+        for i, x in enumerate(operands):
+            if isinstance(x, torch.Tensor) and (
+                isinstance(error, NotImplementedError) or x.is_nested
+            ):
+                check_kind(x, self.spec.operand_name(i))
+        if isinstance(error, torch.OutOfMemoryError) or _OF_ALLOCATION.search(str(error)):
+            raise AllocationError(self.spec.name, None, "a tensor") from error
+
     def _autograd(self, *arguments: Any) -> Any:
         """The dispatcher's kernel for derivatives."""
         operands, attributes = self._parts(arguments)
@@ -350,6 +400,10 @@ class Operator:
     def _derived(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
         results = Derived.apply(Call(self, attributes), *operands)
         return list(results) if self.spec.lists_results else results
+
+
+def _finished(spec: FunctionSpec, outs: Sequence[Tensor]) -> Any:
+    return tuple(outs) if spec.lists_results else spec.result_class(*outs)
 
 
 def _numbered(outs: Sequence[Tensor]) -> dict[str, Tensor]:

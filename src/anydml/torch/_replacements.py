@@ -7,7 +7,7 @@ plain, the kernel writes into the caller's memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from anydml._native import NUMBERS, REDUCTIONS
 from anydml.errors import ArgumentError, ArgumentTypeError
@@ -59,10 +59,10 @@ def _numbers(x: Tensor) -> Tensor:
 
 
 def _terms(x: Tensor) -> Tensor:
-    """The same values as a type to add and multiply in, which is wider for bfloat16 in PyTorch."""
+    """The same values as a type to add and multiply in: float32 for floats of 16 bits."""
     if x.is_complex():
         return x.to(torch.complex64) if x.dtype == torch.complex32 else x
-    return x.to(torch.float32) if x.dtype == torch.bfloat16 else _numbers(x)
+    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else _numbers(x)
 
 
 def _no_kernel(x: Tensor) -> ArgumentTypeError:
@@ -92,6 +92,11 @@ def _sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: Any = N
 
 
 def _nonzero(x: Tensor) -> Tensor:
+    # PyTorch's coordinates of one axis are contiguous.
+    return _coordinates(x).t().clone(memory_format=torch.contiguous_format).t()
+
+
+def _coordinates(x: Tensor) -> Any:
     x = x.detach()
     return selection.nonzero_coordinates(x if x.dtype in _MOVED_TYPES else x != 0)
 
@@ -144,12 +149,14 @@ def _mean(x: Tensor, updates: Tensor, include_self: bool, run: Scatter) -> Tenso
     zeros = torch.zeros_like(x, dtype=torch.int64)
     counts = run(zeros, zeros.new_ones(()), "add", None)
     is_updated = counts > 0  # what no update names keeps its bits
-    total = _combined(x, updates, "add", True, None, run)
-    parts = (counts + include_self).clamp(min=1)
+    wide = _terms(x)
+    total = _combined(wide, updates.to(wide.dtype), "add", True, None, run)
+    parts = counts + include_self
     if x.is_floating_point() or x.is_complex():
-        means = total / parts
+        means = total / parts.clamp(min=1)
     else:
-        means = torch.div(total, parts, rounding_mode="floor")
+        parts = parts.to(x.dtype)  # in PyTorch sums and counts of small integers wrap
+        means = torch.div(total, parts.masked_fill(parts == 0, 1), rounding_mode="floor")
     return torch.where(is_updated, means.to(x.dtype), x)
 
 
@@ -343,7 +350,7 @@ def _put_at(
             continue
         here = index.to(x.device)
         masks = here.dtype in (torch.bool, torch.uint8)
-        found = _nonzero(here).unbind(1) if masks else (here.to(torch.int64),)
+        found = _coordinates(here).unbind(1) if masks else (here.to(torch.int64),)
         for column in found:
             axes.append(position)
             columns.append(column)
@@ -453,14 +460,28 @@ _TABLE: Final = (
 )  # fmt: skip
 
 
-def _table() -> dict[Any, Callable[..., Any]]:
-    found: dict[Any, Callable[..., Any]] = {}
+class Replacement(NamedTuple):
+    """What runs in place of an operator."""
+
+    name: str
+    """PyTorch's, without the mark of variants in place."""
+    run: Callable[..., Any]
+    """Takes the operator's arguments."""
+    allocates: bool
+    """Whether the results are new, and laid out as PyTorch's meta kernel has them."""
+
+
+def _table() -> dict[Any, Replacement]:
+    found: dict[Any, Replacement] = {}
     for name, plain, to, function in _TABLE:
-        packet = getattr(torch.ops.aten, name)
-        found |= {getattr(packet, overload): function for overload in plain.split()}
-        found |= {getattr(packet, overload): _to(function) for overload in to.split()}
+        packet, own = getattr(torch.ops.aten, name), name.removesuffix("_")
+        allocates = own == name != "nonzero"  # whose size no meta kernel knows
+        run = Replacement(own, function, allocates)
+        found |= {getattr(packet, overload): run for overload in plain.split()}
+        run = Replacement(own, _to(function), False)
+        found |= {getattr(packet, overload): run for overload in to.split()}
     return found
 
 
 REPLACEMENTS: Final = _table()
-"""By PyTorch's operator: what takes its arguments."""
+"""By PyTorch's operator."""

@@ -1,0 +1,83 @@
+"""What PyTorch decides about the calls that `deterministic` replaces: their errors and strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from anydml.torch._pytorch import Tensor, torch
+
+_INDEX_TYPES: Final = (torch.int64, torch.int32)
+
+
+def is_plainly_valid(name: str, args: Sequence[Any]) -> bool:
+    """Whether PyTorch accepts the types and ranks of a call, as far as kernels do not check them.
+
+    False only means that PyTorch must be asked (`error_of`).
+    """
+    x = args[0]
+    if name == "topk":
+        return bool(x.dtype != torch.bool)
+    if name in ("sort", "nonzero", "embedding_dense_backward"):
+        return True
+    if name in ("index_put", "_unsafe_index_put", "_index_put_impl"):
+        masks = (*_INDEX_TYPES, torch.bool)
+        return args[2].dtype == x.dtype and all(i is None or i.dtype in masks for i in args[1])
+    if name == "put":
+        return bool(args[2].dtype == x.dtype and args[1].dtype == torch.int64)
+    index, source = args[2:4]
+    if index.dtype not in _INDEX_TYPES:
+        return False
+    if isinstance(source, torch.Tensor) and (source.dtype != x.dtype or source.ndim != x.ndim):
+        return False
+    if name.endswith("_reduce") and x.dtype == torch.bool:
+        return False
+    return bool(index.ndim == (1 if name.startswith("index_") else x.ndim) and x.ndim)
+
+
+def error_of(function: Any, args: Any, keywords: Any) -> Exception | None:
+    """The error that PyTorch itself reports for a call, if it rejects the call as well."""
+
+    def copied(value: Any) -> Any:
+        # On the CPU: a bad index would end the work of a GPU.
+        if isinstance(value, torch.Tensor):
+            return value if value.is_meta else value.detach().to("cpu", copy=True)
+        return [copied(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    try:
+        function(*copied(args), **{name: copied(value) for name, value in keywords.items()})
+    except Exception as error:
+        return None if "INTERNAL ASSERT" in str(error) else error
+    return None
+
+
+def is_about_index_values(error: Exception) -> bool:
+    """Whether PyTorch's error is one that the kernels report themselves."""
+    return "out of bounds" in str(error) or "out of range" in str(error)
+
+
+def with_strides(function: Any, args: Any, keywords: Any, results: Any) -> Any:
+    """The results with the strides that PyTorch gives them.
+
+    Those differ from the kernels' only where the first operand is not contiguous.
+    """
+    several = not isinstance(results, torch.Tensor)
+    found = tuple(results) if several else (results,)
+    if args[0].is_contiguous() and all(result.is_contiguous() for result in found):
+        return results
+    expected = function(*_on_meta(args), **{k: _on_meta(v) for k, v in keywords.items()})
+    pairs = zip(found, expected if several else (expected,), strict=True)
+    laid_out = tuple([_laid_out(result, like.stride()) for result, like in pairs])
+    return laid_out if several else laid_out[0]
+
+
+def _on_meta(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    return [_on_meta(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _laid_out(x: Tensor, strides: Sequence[Any]) -> Tensor:
+    if x.stride() == tuple(strides):
+        return x
+    return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
