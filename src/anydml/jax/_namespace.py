@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import jax
@@ -185,6 +187,13 @@ class Namespace:
     def astype(self, x: Traced, kind: Any) -> Traced:
         """By `lax.convert_element_type`."""
         return lax.convert_element_type(x, kind)
+
+    def wide_types(self) -> AbstractContextManager[Any]:
+        """64-bit types, whatever JAX's configuration is."""
+        enable: Any = getattr(jax, "enable_x64", None)
+        if enable is None:  # before JAX 0.8
+            enable = importlib.import_module("jax.experimental").enable_x64
+        return enable(True)  # type: ignore[no-any-return]  # the package's types are not needed
 
     def divide(self, sums: Traced, counts: Traced) -> Traced:
         """In 32 bits at least."""
