@@ -223,11 +223,8 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     target = own_type(of.dtype)
     if own_type(array.dtype) == target:
         return array if array.dtype == of.dtype else array.view(of.dtype)
-    typed = isinstance(value, np.ndarray | np.generic) or any(
-        hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
-    )
     got, advice = "", ""
-    if not typed:
+    if is_untyped(value):
         converted, unfit = _converted(array, value, target, name)
         if converted is not None:
             return converted if target == of.dtype else converted.view(of.dtype)
@@ -237,6 +234,13 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     raise ArgumentTypeError(
         f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), "
         f"got {dtype_name(array.dtype)}{got}{advice}"
+    )
+
+
+def is_untyped(value: Any) -> bool:
+    """Whether a value is a Python number or a list, which has no element type of its own."""
+    return not isinstance(value, np.ndarray | np.generic) and not any(
+        hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
     )
 
 

@@ -13,7 +13,14 @@ from jax import lax
 from jax import numpy as jnp
 
 from anydml import arrays
-from anydml.arrays import as_operand, as_type, check_dtype, counterpart, to_counterpart
+from anydml.arrays import (
+    as_operand,
+    as_type,
+    check_dtype,
+    counterpart,
+    reject_dask,
+    to_counterpart,
+)
 from anydml.functions import _arguments, _attributes
 from anydml.functions._spec import FunctionSpec
 from anydml.jax import _kernels
@@ -70,10 +77,14 @@ class Namespace:
     # ---- arguments
 
     def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
-        """Of a type that JAX does not change."""
+        """Of a type that JAX keeps; with `like`, lists of floats have its default type."""
         if isinstance(value, jax.Array):
             return _typed(value, name)
-        return self.place(_in_jax_type(to_counterpart(as_operand(value, name)[0]), name))
+        reject_dask(value, name)
+        array = to_counterpart(as_operand(value, name)[0])
+        if like is not None and array.dtype.kind in "fc" and _arguments.is_untyped(value):
+            array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+        return self.place(_in_jax_type(array, name))
 
     def place(self, array: Any) -> Traced:
         """A copy of an array of NumPy's."""
@@ -82,6 +93,7 @@ class Namespace:
     def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
         """Of 32 bits at least."""
         if not isinstance(value, jax.Array):
+            reject_dask(value, name)
             return self.place(_in_jax_type(_arguments.index_array(value, name), name))
         _arguments.index_array(np.empty(0, value.dtype), name)
         return value if value.dtype.itemsize >= 4 else value.astype(np.int32)
@@ -92,6 +104,7 @@ class Namespace:
             known = np.empty(0, value.dtype)
             _arguments.same_type(known, known, name, like, like_name)
             return _typed(value, name)
+        reject_dask(value, name)
         array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)
         return self.place(array)
 
@@ -109,6 +122,8 @@ class Namespace:
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Traced]:
         """By JAX's rules."""
+        for i, value in enumerate(values):
+            reject_dask(value, f"{name}[{i}]")
         parts = [
             value if isinstance(value, jax.Array) else as_operand(value, f"{name}[{i}]")[0]
             for i, value in enumerate(values)
@@ -221,7 +236,7 @@ class HostNamespace(Namespace):
 
     def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
         """Of a type that JAX does not change."""
-        return value if type(value) is ARRAY else super().array(value, name)
+        return value if type(value) is ARRAY else super().array(value, name, like)
 
     def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
         """Of 32 bits at least."""
