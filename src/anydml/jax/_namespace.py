@@ -21,6 +21,7 @@ from anydml.arrays import (
     reject_dask,
     to_counterpart,
 )
+from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _attributes
 from anydml.functions._spec import FunctionSpec
 from anydml.jax import _kernels
@@ -50,6 +51,20 @@ def _in_jax_type(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]
             return as_type(array, dtype, name)
     check_dtype(_EMPTY, kind, name)
     return array
+
+
+def _check_index_range(array: np.ndarray[Any, Any], name: str) -> None:
+    """Reject Python integers that JAX's default integer type cannot hold."""
+    kind = jax.dtypes.canonicalize_dtype(array.dtype)
+    if kind == array.dtype or not array.size:
+        return
+    low, high = _LIMITS[kind]
+    for value in (array.min(), array.max()):
+        if not low <= value <= high:
+            raise ArgumentError(
+                f"{name}: expected indices of {kind} (JAX without jax_enable_x64), got {value}, "
+                f"which is out of range"
+            )
 
 
 def _typed(value: Traced, name: str) -> Traced:
@@ -94,7 +109,10 @@ class Namespace:
         """Of 32 bits at least."""
         if not isinstance(value, jax.Array):
             reject_dask(value, name)
-            return self.place(_in_jax_type(_arguments.index_array(value, name), name))
+            array = _arguments.index_array(value, name)
+            if _arguments.is_untyped(value):
+                _check_index_range(array, name)
+            return self.place(_in_jax_type(array, name))
         _arguments.index_array(np.empty(0, value.dtype), name)
         return value if value.dtype.itemsize >= 4 else value.astype(np.int32)
 

@@ -193,9 +193,10 @@ def _type(dtype: Any, argument: str, accepted: Sequence[str]) -> Any:
     if kind is None:  # NumPy's or this library's own, or none
         kind = _TYPES.get(_arguments.type_name(dtype))
     if kind is None or _name(kind) not in accepted:
+        is_bool = argument == "dtype" and _arguments.type_name(dtype) == "bool"
+        hint = "; use x != 0" if is_bool else did_you_mean(dtype, accepted)
         raise ArgumentTypeError(
-            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(dtype)}"
-            f"{did_you_mean(dtype, accepted)}"
+            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(dtype)}{hint}"
         )
     return kind
 
