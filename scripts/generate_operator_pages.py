@@ -132,8 +132,12 @@ def _functions() -> list[str]:
     lines = ["| function | operator | what it does |", "|---|---|---|"]
     for spec in SPECS.values():
         known = inspect.signature(spec.function).parameters.values()
-        shown = [p.replace(annotation=p.empty) for p in known if p.kind is not p.VAR_KEYWORD]
-        call = f"{spec.name}({', '.join(str(p) for p in shown if p.name != 'out')})"
+        shown = [
+            p.replace(annotation=p.empty)
+            for p in known
+            if p.kind is not p.VAR_KEYWORD and p.name != "out"
+        ]
+        call = f"{spec.name}{inspect.Signature(shown)}"
         summary = inspect.getdoc(spec.function).partition("\n")[0].removesuffix(".")
         link = f"[{spec.operator.NAME}](operators/{page_of(spec.operator)})"
         lines.append(f"| `{call}` | {link} | {_inline(summary)} |")

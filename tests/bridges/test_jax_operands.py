@@ -386,3 +386,54 @@ def test_aligned_arrays():
         native.aligned([1], False, "test")
     with pytest.raises(dml.AllocationError, match="test"):
         native.aligned(np.broadcast_to(np.int8(0), (1 << 30, 1 << 30)), False, "test")
+
+
+# ---- results without elements, lists of floats, lazy arrays -------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: dml.gather(x, [3]),
+        lambda x: dml.gather(x, jnp.array([3])),
+        lambda x: dml.gather_nd(x, [[3]]),
+        lambda x: dml.scatter_nd(x, [[3]], jnp.zeros((1, 0))),
+        lambda x: dml.scatter_elements(x.T, [[0, 0, 0]], jnp.zeros((1, 3))),
+    ],
+)
+def test_indices_are_checked_where_the_result_has_no_elements(call):
+    """XLA drops such calls."""
+    with pytest.raises(dml.IndexOutOfRangeError) as raised:
+        call(jnp.zeros((3, 0)))
+    with pytest.raises(dml.IndexOutOfRangeError) as expected:
+        call(np.zeros((3, 0), np.float32))
+    assert str(raised.value) == str(expected.value)
+    assert dml.gather(jnp.zeros((3, 0)), [-3, 2]).shape == (2, 0)
+    assert dml.gather(jnp.zeros((3, 2)), jnp.zeros(0, int)).shape == (0, 2)
+
+
+def test_one_hot_of_a_list_of_floats():
+    got = dml.one_hot(jnp.array([0, 2]), 3, [0.5, 1.0])
+    assert got.dtype == jnp.float32
+    assert got.tolist() == [[1, 0.5, 0.5], [0.5, 0.5, 1]]
+    assert jax.jit(lambda i: dml.one_hot(i, 3, [0.5, 1.0]))(jnp.array([0])).dtype == jnp.float32
+    with jax_64_bits(True):
+        assert dml.one_hot(jnp.array([0, 2]), 3, [0.5, 1.0]).dtype == jnp.float64
+    with pytest.raises(dml.ArgumentTypeError, match=r"^values: "):
+        dml.one_hot(jnp.array([0, 2]), 3, np.array([0.5, 1.0]))
+
+
+def test_dask_arrays_beside_arrays_of_jax():
+    array = pytest.importorskip("dask.array")
+    lazy = array.from_array(np.array([0, 1]))
+    x = jnp.arange(3.0)
+    advice = "expected an array in memory, got a dask array; call .*compute"
+    for call in (
+        lambda: dml.gather(x, lazy),
+        lambda: jax.jit(lambda x: dml.gather(x, lazy))(x),
+        lambda: dml.scatter_elements(x, [0, 1], lazy.astype(np.float32)),
+        lambda: dml.join([x, lazy.astype(np.float32)]),
+        lambda: dml.join([x, lazy], promote=True),
+    ):
+        with pytest.raises(dml.ArgumentTypeError, match=advice):
+            call()

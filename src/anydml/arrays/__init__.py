@@ -23,7 +23,7 @@ from anydml.arrays._device import (
     packed_strides,
     stand_in,
 )
-from anydml.arrays._lazy import has_no_memory
+from anydml.arrays._lazy import has_no_memory, reject_dask
 from anydml.arrays._numpy import unmasked
 from anydml.arrays._torch import is_symbol, is_true
 from anydml.arrays._types import (
@@ -69,6 +69,7 @@ __all__ = [
     "own_type",
     "packed_strides",
     "promoted",
+    "reject_dask",
     "stand_in",
     "to_counterpart",
     "to_internal_dtype",

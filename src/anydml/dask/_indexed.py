@@ -205,15 +205,18 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
         return _graphs.new_array(name, layer, of, x.chunks, x, start.dtype)
 
     start = x
+    if reduction == "mean":
+        wide = _combining.sum_type(x.dtype)
+        start, updates = x.astype(wide), updates.astype(wide)
     if not include_self and reduction != "none":
-        start = run(x, _combining.neutral(reduction, x.dtype), "none")
+        start = run(start, _combining.neutral(reduction, start.dtype), "none")
     if reduction != "mean":
         return [run(start, updates, reduction)]
     sums = run(start, updates, "add")
     kind = _graphs.like(x, x.ndim, np.int64)
     counts = run(zeros_like(kind, shape=x.shape, chunks=x.chunks), _ONE, "add")
     options = {"dtype": x.dtype, "meta": meta_from_array(x)}
-    return [sums.map_blocks(_blocks.divide, counts, include_self, **options)]
+    return [x.map_blocks(_blocks.divide, sums, counts, include_self, **options)]
 
 
 def _steps(x: Lazy, places: _Places) -> dict[Position, list[Any]]:

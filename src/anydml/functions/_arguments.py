@@ -22,6 +22,7 @@ from anydml.arrays import (
     check_dtype,
     check_unlabelled,
     dtype_name,
+    has_no_memory,
     index_type,
     is_added,
     is_symbol,
@@ -47,7 +48,10 @@ def integer(value: Any, name: str) -> int:
     try:
         operator.index(value)
     except TypeError:
-        raise ArgumentTypeError(f"{name}: expected an integer, got {short_repr(value)}") from None
+        hint = " (static: use static_argnums)" if has_no_memory(value) else ""
+        raise ArgumentTypeError(
+            f"{name}: expected an integer{hint}, got {short_repr(value)}"
+        ) from None
     return int(value)  # while PyTorch traces, this warns that the value becomes a constant
 
 
@@ -112,7 +116,28 @@ def index_array(value: Any, name: str = "indices") -> Array:
     Smaller integer types are widened, empty arrays of any type taken; bools and floats are not
     indices.
     """
-    return as_indices(as_operand(value, name)[0], value, name)
+    try:
+        array = as_operand(value, name)[0]
+    except ArgumentTypeError:
+        _check_index_values(value, name)
+        raise
+    return as_indices(array, value, name)
+
+
+def _check_index_values(value: Any, name: str) -> None:
+    """Reject Python integers of more than 64 bits, of which NumPy makes no integer array."""
+    if not isinstance(value, int | list | tuple):
+        return
+    try:
+        found = np.asarray(value, object).ravel()
+    except ValueError:  # lists of several lengths
+        return
+    for number in found:
+        if isinstance(number, int) and not -(2**63) <= number < 2**64:
+            raise ArgumentTypeError(
+                f"{name}: expected indices of at most 64 bits, got {short_repr(number)}, which is "
+                f"out of range"
+            ) from None
 
 
 def as_indices(array: Array, value: Any, name: str = "indices") -> Array:
@@ -223,11 +248,8 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
     target = own_type(of.dtype)
     if own_type(array.dtype) == target:
         return array if array.dtype == of.dtype else array.view(of.dtype)
-    typed = isinstance(value, np.ndarray | np.generic) or any(
-        hasattr(value, protocol) for protocol in ("__dlpack__", "__array_interface__")
-    )
     got, advice = "", ""
-    if not typed:
+    if is_untyped(value):
         converted, unfit = _converted(array, value, target, name)
         if converted is not None:
             return converted if target == of.dtype else converted.view(of.dtype)
@@ -238,6 +260,16 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
         f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), "
         f"got {dtype_name(array.dtype)}{got}{advice}"
     )
+
+
+def is_untyped(value: Any) -> bool:
+    """Whether a value is a number or a list, which adapts to the element type of another operand.
+
+    NumPy's scalars are numbers, too.
+    """
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biufc"
+    return not any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__"))
 
 
 # The least number that rounds to infinity.

@@ -25,6 +25,8 @@ COMPARED: Final = (*ORDERED, "complex64", "complex128")
 PADDING_SYNONYMS: Final = {"reflect": "reflection"}
 """NumPy's names of padding modes."""
 
+_OTHER_PADDING_MODES: Final = {"replicate": "edge", "circular": "wrap"}  # PyTorch's names
+
 
 def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
     """How many rows are wanted, and what those are filled with that are not there.
@@ -112,6 +114,11 @@ def split_attributes(
     total = array.shape[number]
     near = _arguments.flag(near_equal, "near_equal")
     if points is None:
+        if sections_or_sizes is None:
+            raise ArgumentTypeError(
+                "sections_or_sizes: expected an integer (a number of sections), the sizes of the "
+                "parts, or points=, got None"
+            )
         sizes = _sizes(sections_or_sizes, total, number, near)
     elif sections_or_sizes is None:
         sizes = _between(points, total)
@@ -217,11 +224,11 @@ def padding_mode(mode: Any) -> str:
     """The operator's name of a mode."""
     name = PADDING_SYNONYMS.get(mode, mode) if isinstance(mode, str) else mode
     if not isinstance(name, str) or name not in PADDING_MODES:
-        accepted = ", ".join(map(repr, PADDING_MODES))
-        raise ArgumentError(
-            f"mode: expected one of {accepted}, got "
-            f"{short_repr(mode)}{did_you_mean(mode, PADDING_MODES)}"
-        )
+        known = (*PADDING_MODES, *PADDING_SYNONYMS)
+        use = _OTHER_PADDING_MODES.get(mode) if isinstance(mode, str) else None
+        hint = f"; use {use!r}" if use else did_you_mean(mode, known)
+        accepted = ", ".join(map(repr, known))
+        raise ArgumentError(f"mode: expected one of {accepted}, got {short_repr(mode)}{hint}")
     return str(name)
 
 

@@ -217,8 +217,6 @@ def write(
     return SPECS["scatter_nd"].function(chunk, found, new, reduction=reduction)
 
 
-def divide(sums: Any, counts: Any, include_self: bool) -> Any:
-    """Means, of sums and how many updates are in each."""
-    result = sums.copy()
-    _combining.divide(result, counts, include_self)
-    return result
+def divide(x: Any, sums: Any, counts: Any, include_self: bool) -> Any:
+    """Means, of the elements, sums and how many updates are in each."""
+    return _combining.means_of(x, sums, counts, include_self)

@@ -12,10 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._json import did_you_mean, short_repr
-from anydml._native import NUMBERS, REDUCTIONS
-from anydml.arrays import Array, DeviceArray, as_type, dtype_name, is_added, to_internal_dtype
+from anydml._native import INDEX_MODES, NUMBERS, REDUCTIONS
+from anydml.arrays import Array, DeviceArray, as_type, dtype_name, is_added
 from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
+from anydml.ops.cast import Cast
+from anydml.ops.gather_elements import GatherElements
+from anydml.ops.gather_nd import GatherND
 from anydml.program import Inferred
 
 # Other libraries' names of the same.
@@ -28,8 +31,16 @@ OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}
 # What becomes of sums: Mean of native/cpu/plans.hpp.
 _MEAN, _MEAN_OF_UPDATES = 1, 2
 
-# What means are computed in, at least.
-_WIDE: Final = {"f": np.float32, "i": np.int64, "u": np.uint64}
+# The type in which the sums of a mean are accumulated, where it is not the element type.
+_WIDE: Final = {
+    **dict.fromkeys(("float16", "bfloat16"), np.dtype(np.float32)),
+    **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16", "uint32"), np.dtype(np.int64)),
+}
+
+
+def sum_type(dtype: Any) -> Any:
+    """The type in which a mean accumulates its sums: at least float32, and int64 for integers."""
+    return _WIDE.get(dtype_name(dtype), dtype)
 
 
 def name_of(reduction: Any) -> str:
@@ -126,7 +137,9 @@ class Scatter:
         reduction: str,
         include_self: bool,
     ) -> None:
-        if reduction == "mean":
+        if reduction == "mean" and sum_type(data.dtype) != data.dtype:
+            self._wide_mean(data, lookup, updates, result, include_self)
+        elif reduction == "mean":
             mean = _MEAN if include_self else _MEAN_OF_UPDATES
             self._once(data, lookup, updates, result, "add", mean)
         elif include_self:
@@ -140,6 +153,30 @@ class Scatter:
             )
             self._once(data, lookup, start, result, "none")
             self._once(result, lookup, updates, result, reduction)
+
+    def _wide_mean(
+        self, data: Array, lookup: Array, updates: Array, result: Array, include_self: bool
+    ) -> None:
+        """Compute means in a wider type, then scatter them, so that other elements keep their bits.
+
+        The first call checks the indices before anything is written to the result.
+        """
+        if not isinstance(data, DeviceArray):
+            lookup = lookup.copy()  # what is checked once is what is used
+        call, wide = self._operator.KERNEL, sum_type(data.dtype)
+        sums, terms = _cast(call, data, wide), _cast_broadcast(call, updates, wide)
+        again = Scatter(self._operator, self._inferred, self._attributes, private=True)
+        again._run(sums, lookup, terms, sums, "mean", include_self)
+        means = _cast(call, sums, data.dtype)
+        found = _arguments.output(
+            call, None, "out", updates.shape, data.dtype, [("x", data)], what="scratch"
+        )
+        reader: _engine.OperatorClass = GatherElements if self._attributes else GatherND
+        attributes = {"batch_dims": 0} if reader is GatherND else self._attributes
+        attributes = {**attributes, "clamp": INDEX_MODES.index("clamp")}
+        inferred = _engine.infer(reader, (means, lookup), attributes)
+        _engine.run(reader, (means, lookup), (found,), attributes, inferred)
+        self._once(data, lookup, found, result, "none")
 
     def _once(
         self,
@@ -155,26 +192,40 @@ class Scatter:
         _engine.run(self._operator, inputs, (result,), attributes, self._inferred, self._private)
 
 
-def divide(result: Array, counts: Array, include_self: bool) -> None:
-    """Turn sums into means, in place; integers are rounded down.
+def _cast(call: str, array: Array, dtype: np.dtype[Any]) -> Array:
+    result = _arguments.output(
+        call, None, "out", array.shape, dtype, [("x", array)], what="scratch"
+    )
+    attributes = {"to": dtype}
+    _engine.run(Cast, (array,), (result,), attributes, _engine.infer(Cast, (array,), attributes))
+    return result
+
+
+def _cast_broadcast(call: str, array: Array, dtype: np.dtype[Any]) -> Array:
+    """Convert an array that may be broadcast, without the repetitions."""
+    if isinstance(array, DeviceArray) or 0 not in array.strides or not array.size:
+        return _cast(call, array, dtype)
+    once = (*(slice(1) if stride == 0 else slice(None) for stride in array.strides),)
+    return _arguments.broadcast_to(_cast(call, array[once], dtype), array.shape, "updates")
+
+
+def means_of(x: Array, sums: Array, counts: Array, include_self: bool) -> Array:
+    """The means of sums in `sum_type` of the type of `x`; integers are rounded down.
 
     `counts` says how many updates are in a sum, `include_self` whether the element itself is in
-    it too.
+    it too. An element without updates keeps the bits that it has in `x`.
     """
-    result = to_internal_dtype(result)
-    touched = counts > 0  # what no update names keeps its bits
-    counts = np.maximum(counts + include_self, 1)
-    for part in (result.real, result.imag) if result.dtype.kind == "c" else (result,):
-        if is_added(part.dtype):
-            sums = as_type(part, np.float32, "mean")
-            with np.errstate(all="ignore"):
-                means = as_type(sums / counts.astype(np.float32), part.dtype, "mean")
-        else:
-            by: np.ufunc = np.true_divide if part.dtype.kind == "f" else np.floor_divide
-            wide = np.promote_types(part.dtype, _WIDE[part.dtype.kind])
-            with np.errstate(all="ignore"):
-                means = by(part.astype(wide), counts.astype(wide)).astype(part.dtype)
-        np.copyto(part, means, where=touched)
+    result = x.copy()
+    terms = np.maximum(counts + include_self, 1)
+    pairs = [(result, sums)]
+    if result.dtype.kind == "c":
+        pairs = [(result.real, sums.real), (result.imag, sums.imag)]
+    for part, total in pairs:
+        divide: np.ufunc = np.true_divide if total.dtype.kind == "f" else np.floor_divide
+        with np.errstate(all="ignore"):
+            means = divide(total, terms.astype(total.dtype)).astype(part.dtype)
+        np.copyto(part, means, where=counts > 0)
+    return result
 
 
 def neutral(reduction: str, dtype: np.dtype[Any]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -140,6 +141,9 @@ class Programs(Namespace, Protocol):
 
     def astype(self, x: Array, kind: Any) -> Array:
         """The elements as another type."""
+
+    def wide_types(self) -> AbstractContextManager[Any]:
+        """Allow 64-bit types, where the library may be set up without them."""
 
     def full(self, shape: Sequence[int], value: Any, kind: Any) -> Array:
         """One value everywhere."""

@@ -5,7 +5,7 @@ Steps without a kernel, such as dividing sums, use the library's own operations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -47,16 +47,29 @@ def scatter(xp: Programs, spec: FunctionSpec, operands: Arrays, attributes: Any)
         return [scatter(xp, spec, bits, on_bits)[0] != 0]
     if reduction == "none" or (include_self and reduction != "mean"):
         return [once(x, updates, reduction)]
+    if reduction == "mean":
+        with xp.wide_types():
+            return [_mean(xp, once, x, updates, include_self)]
+    identity = xp.full(updates.shape, _combining.neutral(reduction, x.dtype), x.dtype)
+    return [once(once(x, identity, "none"), updates, reduction)]
+
+
+def _mean(
+    xp: Programs,
+    once: Callable[[Array, Array, str], Array],
+    x: Array,
+    updates: Array,
+    include_self: bool,
+) -> Array:
+    wide = _combining.sum_type(x.dtype)
+    sums = xp.astype(x, wide)
     if not include_self:
-        identity = xp.full(updates.shape, _combining.neutral(reduction, x.dtype), x.dtype)
-        x = once(x, identity, "none")
-    if reduction != "mean":
-        return [once(x, updates, reduction)]
-    sums = once(x, updates, "add")
+        sums = once(sums, xp.full(updates.shape, 0, wide), "none")
+    sums = once(sums, xp.astype(updates, wide), "add")
     ones = xp.full(updates.shape, 1, np.int32)
     counts = once(xp.full(x.shape, 0, np.int32), ones, "add")
     means = xp.divide(sums, xp.clip(counts + int(include_self), 1, None))
-    return [xp.where(counts > 0, means, sums)]  # what no update names keeps its bits
+    return xp.where(counts > 0, xp.astype(means, x.dtype), x)  # without updates: the same bits
 
 
 def nonzero_coordinates(

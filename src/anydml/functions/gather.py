@@ -95,9 +95,9 @@ def gather(
         0 by default.
     mode : {"raise", "clamp", "wrap", "clip"}, optional
         What to do with an index outside the axis: raise an error (default), read the nearest
-        element ("clamp", as DirectML's page says), or take the index modulo the size ("wrap", as in
-        NumPy). With "clip", as in NumPy, negative indices do not count from the end: they read the
-        first element.
+        element ("clamp", as DirectML's page documents it), or take the index modulo the size
+        ("wrap", as in NumPy). With "clip", as in NumPy, negative indices do not count from the
+        end: they read the first element.
     out : array, optional
         The array to write to.
 

@@ -180,7 +180,9 @@ def one_hot(
         The size of the new axis; 0 or more.
     values : array_like, optional
         The off value and the on value, two elements of any type; the result has their type. Further
-        elements are ignored. The default is 0 and 1, as integers of the library of `indices`.
+        elements are ignored. A list of floats has the default float type of the library of
+        `indices`: float64 for NumPy, `torch.get_default_dtype()` for PyTorch, float32 for JAX
+        without ``jax_enable_x64``. 0 and 1 by default, of the library's default integer type.
     axis : int, optional
         The position of the new axis in the result; the last one by default.
     out : array, optional

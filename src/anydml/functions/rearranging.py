@@ -135,7 +135,8 @@ def reverse_subsequences(
     lengths : array_like of int
         The number of elements of each sequence to reverse, 0 or more. A larger number reverses the
         whole sequence. The shape is that of `x` with 1 on the axis, or one that can be broadcast to
-        it. On a GPU, the type is int32, int64, uint32 or uint64, and negative lengths count as 0.
+        it. On a GPU, lengths must be int32, int64, uint32 or uint64, and a negative length reverses
+        nothing.
     axis : int
         The axis of the sequences; a negative one counts from the end.
     out : array, optional

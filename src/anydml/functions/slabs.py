@@ -90,25 +90,25 @@ def split(
     out: Any = None,
     **unknown: Any,
 ) -> tuple[Any, ...]:
-    """Split `x` into copies of consecutive slabs along an axis.
+    """Split `x` into copies of consecutive parts along an axis.
 
     Parameters
     ----------
     x : array_like
         Any rank of at least 1; numbers of any type.
     sections_or_sizes : int or sequence of int
-        A number of equal sections, or the sizes of the slabs, which add up to the axis.
+        A number of equal sections, or the sizes of the parts, which add up to the axis.
     axis : int, optional
         0 by default.
     points : sequence of int, optional
-        The start positions of all slabs but the first, in ascending order, as in `numpy.split`;
+        The start positions of all parts but the first, in ascending order, as in `numpy.split`;
         pass either these or `sections_or_sizes`. Negative positions count from the end, and
-        positions beyond the axis mean its end.
+        points beyond the end count as the end.
     near_equal : bool, optional
         Whether the sizes of sections may differ by one, with the longer sections first, as in
         `numpy.array_split` and ``torch.tensor_split`` (False by default).
     out : sequence of arrays, optional
-        The arrays to write to, one for each slab. None means that the call allocates this slab.
+        The arrays to write to, one for each part. None means that the call allocates this part.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def split(
 
     Notes
     -----
-    From ``DML_SPLIT_OPERATOR_DESC``; any rank, empty arrays and empty slabs are extensions.
+    From ``DML_SPLIT_OPERATOR_DESC``; any rank, empty arrays and empty parts are extensions.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def _split(
     array, wrap = as_operand(x, "x")
     attributes = split_attributes(array, sections_or_sizes, axis, points, near_equal)
     inferred = _engine.infer(Split, (array,), attributes)
-    outs = _arguments.unpack_out(out, len(inferred.outputs), "one for each slab")
+    outs = _arguments.unpack_out(out, len(inferred.outputs), "one for each part")
     results: list[Array] = []
     for i, (spec, target) in enumerate(zip(inferred.outputs, outs, strict=True)):
         part = _arguments.output(

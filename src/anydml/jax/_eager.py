@@ -51,6 +51,8 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
             result = compute(*arguments[:count])
             if waits and type(result) is ARRAY:  # else a tracer, in the caller's traced code
                 result.block_until_ready()
+                if 0 in result.shape:
+                    _on_host(spec, arguments[:count], arguments)
                 if gpus_in_use():
                     cuda.raise_bad_indices()
         except UnknownSizeError:
@@ -74,6 +76,17 @@ def _write(
         raise ArgumentTypeError(
             f"out: expected None in traced code, got {short_repr(type(out).__name__)}"
         )
+    return _on_host(spec, operands, arguments, out)
+
+
+def _on_host(
+    spec: FunctionSpec, operands: Sequence[Any], arguments: tuple[Any, ...], out: Any = None
+) -> Any:
+    """Call the function in host memory; also to check indices where the result has no elements.
+
+    XLA then drops the call that checks them. Either the operands have no elements, or there are no
+    indices to check, so this costs little.
+    """
     on_host = [np.asarray(value) if type(value) is ARRAY else value for value in operands]
     arrays = [on_host] if spec.lists_operands else on_host
     return spec.general(*arrays, *arguments[len(arrays) :], out)

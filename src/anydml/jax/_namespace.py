@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import jax
@@ -11,7 +13,15 @@ from jax import lax
 from jax import numpy as jnp
 
 from anydml import arrays
-from anydml.arrays import as_operand, as_type, check_dtype, counterpart, to_counterpart
+from anydml.arrays import (
+    as_operand,
+    as_type,
+    check_dtype,
+    counterpart,
+    reject_dask,
+    to_counterpart,
+)
+from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _attributes
 from anydml.functions._spec import FunctionSpec
 from anydml.jax import _kernels
@@ -43,6 +53,20 @@ def _in_jax_type(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]
     return array
 
 
+def _check_index_range(array: np.ndarray[Any, Any], name: str) -> None:
+    """Reject Python integers that JAX's default integer type cannot hold."""
+    kind = jax.dtypes.canonicalize_dtype(array.dtype)
+    if kind == array.dtype or not array.size:
+        return
+    low, high = _LIMITS[kind]
+    for value in (array.min(), array.max()):
+        if not low <= value <= high:
+            raise ArgumentError(
+                f"{name}: expected indices of {kind} (JAX without jax_enable_x64), got {value}, "
+                f"which is out of range"
+            )
+
+
 def _typed(value: Traced, name: str) -> Traced:
     """An array of a type that the functions know, which stays that type beside others."""
     kind = value.dtype if isinstance(value.dtype, np.dtype) else np.dtype("V1")  # keys have others
@@ -68,10 +92,14 @@ class Namespace:
     # ---- arguments
 
     def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
-        """Of a type that JAX does not change."""
+        """Of a type that JAX keeps; with `like`, lists of floats have its default type."""
         if isinstance(value, jax.Array):
             return _typed(value, name)
-        return self.place(_in_jax_type(to_counterpart(as_operand(value, name)[0]), name))
+        reject_dask(value, name)
+        array = to_counterpart(as_operand(value, name)[0])
+        if like is not None and array.dtype.kind in "fc" and _arguments.is_untyped(value):
+            array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+        return self.place(_in_jax_type(array, name))
 
     def place(self, array: Any) -> Traced:
         """A copy of an array of NumPy's."""
@@ -80,7 +108,11 @@ class Namespace:
     def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
         """Of 32 bits at least."""
         if not isinstance(value, jax.Array):
-            return self.place(_in_jax_type(_arguments.index_array(value, name), name))
+            reject_dask(value, name)
+            array = _arguments.index_array(value, name)
+            if _arguments.is_untyped(value):
+                _check_index_range(array, name)
+            return self.place(_in_jax_type(array, name))
         _arguments.index_array(np.empty(0, value.dtype), name)
         return value if value.dtype.itemsize >= 4 else value.astype(np.int32)
 
@@ -90,6 +122,7 @@ class Namespace:
             known = np.empty(0, value.dtype)
             _arguments.same_type(known, known, name, like, like_name)
             return _typed(value, name)
+        reject_dask(value, name)
         array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)
         return self.place(array)
 
@@ -107,6 +140,8 @@ class Namespace:
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Traced]:
         """By JAX's rules."""
+        for i, value in enumerate(values):
+            reject_dask(value, f"{name}[{i}]")
         parts = [
             value if isinstance(value, jax.Array) else as_operand(value, f"{name}[{i}]")[0]
             for i, value in enumerate(values)
@@ -190,6 +225,13 @@ class Namespace:
         """By `lax.convert_element_type`."""
         return lax.convert_element_type(x, kind)
 
+    def wide_types(self) -> AbstractContextManager[Any]:
+        """64-bit types, whatever JAX's configuration is."""
+        enable: Any = getattr(jax, "enable_x64", None)
+        if enable is None:  # before JAX 0.8
+            enable = importlib.import_module("jax.experimental").enable_x64
+        return enable(True)  # type: ignore[no-any-return]  # the package's types are not needed
+
     def divide(self, sums: Traced, counts: Traced) -> Traced:
         """In 32 bits at least."""
         kind = sums.dtype
@@ -216,7 +258,7 @@ class HostNamespace(Namespace):
 
     def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
         """Of a type that JAX does not change."""
-        return value if type(value) is ARRAY else super().array(value, name)
+        return value if type(value) is ARRAY else super().array(value, name, like)
 
     def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
         """Of 32 bits at least."""

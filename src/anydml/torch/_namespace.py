@@ -10,7 +10,7 @@ import numpy as np
 
 from anydml._json import did_you_mean, short_repr
 from anydml._native import INDEX_TYPES, NUMBERS
-from anydml.arrays import as_operand, is_added, type_of
+from anydml.arrays import as_operand, is_added, reject_dask, type_of
 from anydml.arrays._torch import tensor_of
 from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
@@ -47,10 +47,19 @@ class Namespace:
     # ---- arguments
 
     def array(self, value: Any, name: str, like: Tensor | None = None) -> Tensor:
-        """A copy of another library's array, which has no gradient."""
+        """A copy of another library's array, which has no gradient.
+
+        With `like`, lists of floats have PyTorch's default type.
+        """
         if isinstance(value, torch.Tensor):
             return value
-        result = torch.as_tensor(value) if is_compiling() else tensor_of(as_operand(value, name)[0])
+        if is_compiling():
+            result = torch.as_tensor(value)
+        else:
+            reject_dask(value, name)
+            result = tensor_of(as_operand(value, name)[0])
+            if like is not None and result.is_floating_point() and _arguments.is_untyped(value):
+                result = result.to(torch.get_default_dtype())
         return result if like is None else result.to(like.device)
 
     def indices(self, value: Any, like: Tensor, name: str = "indices") -> Tensor:
@@ -59,6 +68,7 @@ class Namespace:
             return value
         if is_compiling():
             return torch.tensor(value, dtype=torch.int64, device=like.device)
+        reject_dask(value, name)
         return torch.as_tensor(_arguments.index_array(value, name), device=like.device)
 
     def same_type(self, value: Any, like: Tensor, name: str, like_name: str = "x") -> Tensor:
@@ -73,6 +83,7 @@ class Namespace:
         if is_compiling():
             _check_fit(value, like.dtype, name)
             return torch.tensor(value, dtype=like.dtype, device=like.device)
+        reject_dask(value, name)
         empty = np.empty(0, type_of(_name(like.dtype)))
         array = _arguments.same_type(as_operand(value, name)[0], value, name, empty, like_name)
         result = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
@@ -190,9 +201,10 @@ def _type(dtype: Any, argument: str, accepted: Sequence[str]) -> Any:
     if kind is None:  # NumPy's or this library's own, or none
         kind = _TYPES.get(_arguments.type_name(dtype))
     if kind is None or _name(kind) not in accepted:
+        is_bool = argument == "dtype" and _arguments.type_name(dtype) == "bool"
+        hint = "; use x != 0" if is_bool else did_you_mean(dtype, accepted)
         raise ArgumentTypeError(
-            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(dtype)}"
-            f"{did_you_mean(dtype, accepted)}"
+            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(dtype)}{hint}"
         )
     return kind
 
