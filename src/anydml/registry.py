@@ -82,10 +82,14 @@ def operator_meant(name: str) -> str | None:
 
 
 def function_called(name: str) -> str | None:
-    """What is called so in another library, as ``topk``: its array function, else its class."""
+    """What is called so in another library, as ``topk``: its array function, else its class.
+
+    For ``histogram`` and others that are calls of an array function, that call.
+    """
     operator = _also_known()[1].get(_plain(name)) or operator_meant(name)
     if operator is None:
-        return None
+        recipe = _RECIPES.get(_plain(name))
+        return recipe and f"anydml.{recipe}"
     also = OPERATORS[operator].ALSO_KNOWN_AS.split()
     kind = f"anydml.{OPERATORS[operator].__name__}"
     return next((full for full in also if full.startswith("anydml.")), kind)

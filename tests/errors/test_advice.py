@@ -60,3 +60,16 @@ def test_jax():
     with pytest.raises(dml.ArgumentTypeError, match=r"^k: .*use static_argnums"):
         jax.jit(dml.top_k)(jnp.arange(3.0), 2)
     assert dml.scatter_elements(jnp.zeros(2), [0], np.float64(2.5)).tolist() == [2.5, 0]
+
+
+def test_functions_of_other_libraries():
+    for name, use in {
+        "histogram": 'anydml.scatter_elements(bins, indices, 1, reduction="add")',
+        "scatter_add": "anydml.scatter_elements with a reduction",
+        "topk": "anydml.top_k",
+    }.items():
+        with pytest.raises(AttributeError) as raised:
+            getattr(dml, name)
+        assert str(raised.value) == f"module 'anydml' has no attribute {name!r}; use {use}"
+    with pytest.raises(AttributeError, match=r"'frobnicate'$"):
+        _ = dml.frobnicate
