@@ -144,3 +144,15 @@ def test_shapes_and_errors():
     with pytest.raises(dml.IndexOutOfRangeError, match=r"scatter_nd: indices\[1, 0\].* got 2"):
         dml.scatter_nd(x, [[0], [2]], 4, reduction="mean", out=out)
     assert not out.any()
+
+
+def test_gradients_of_means_of_many_halves():
+    """The number of updates is counted exactly, which float16 could not from 2048 on."""
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(1, dtype=torch.float16)
+    updates = torch.ones(3000, dtype=torch.float16, requires_grad=True)
+    indices = torch.zeros(3000, dtype=torch.int64)
+    mean = dml.scatter_elements(x, indices, updates, reduction="mean", include_self=False)
+    mean.backward()
+    assert mean.item() == 1
+    assert updates.grad.unique().tolist() == [torch.tensor(1 / 3000).half().item()]

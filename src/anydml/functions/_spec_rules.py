@@ -263,8 +263,9 @@ class _Scatter:
         return self.xp.zeros(shape, self.like)
 
     def counts(self) -> Array:
-        """How many updates meet in each element."""
-        return self.scatter(self.zeros(self.shape), self.zeros(self.updates_shape) + 1, "add")
+        """How many updates meet in each element, as integers."""
+        ones = self.xp.zeros(self.updates_shape, self.xp.arange(1, self.indices)) + 1
+        return self.scatter(self.xp.zeros(self.shape, ones), ones, "add")
 
     def weights(self) -> tuple[Array | None, Array | None]:
         """Of x and of the updates; None for 1."""
@@ -274,7 +275,8 @@ class _Scatter:
             return None if self.include_self else self.counts() == 0, None
         if self.reduction == "mean":
             counts = self.counts()
-            share = 1 / self.xp.where(counts == 0, 1, counts + int(self.include_self))
+            ones = self.zeros(self.shape) + 1
+            share = ones / self.xp.where(counts == 0, 1, counts + int(self.include_self))
             own = share if self.include_self else counts == 0
             return own, self.gather(share)
         return self._of_products() if self.reduction == "mul" else self._of_extremes()
