@@ -16,7 +16,7 @@ _REASON: Final = re.compile(r"(?<=\S)(?: \(| at feature level | below level ).*"
 _NUMBER: Final = re.compile(r"-?\d{1,20}(?:\.\d{1,20})?")
 _POWER: Final = re.compile(r"(\d+)\^(\d+)( - 1)?")
 _VALUE: Final = re.compile(r"-?\d[\d._]*|[A-Z][A-Z0-9_]*|\([\d, ]*\)")
-_LENGTH: Final = re.compile(r"(\d+) (?:values|strides|operators|dimensions)")
+_LENGTH: Final = re.compile(r"(\d+) (?:values|strides?|operators|dimensions)")
 _EXPECTED: Final = re.compile(r"[Ee]xpected (.+?), got ", re.DOTALL)
 _PARTS: Final = re.compile(r"\.(?=[A-Za-z])")
 _MEMBER: Final = re.compile(r"(\w+)(?:\[(-?\d+|\.\.)\])?")

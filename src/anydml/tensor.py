@@ -236,7 +236,8 @@ class TensorDesc:
         if self.strides is not None:
             if len(self.strides) != count:
                 strides_fit = False
-                yield Violation("Strides", f"{count} strides (DimensionCount)", len(self.strides))
+                noun = "stride" if count == 1 else "strides"
+                yield Violation("Strides", f"{count} {noun} (DimensionCount)", len(self.strides))
             for i, stride in enumerate(self.strides):
                 if not 0 <= stride <= _json.UINT32_MAX:
                     strides_fit = False

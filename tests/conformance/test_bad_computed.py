@@ -1,5 +1,7 @@
 """Computed operators that break rules of their pages: every violation, and nothing else."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -184,7 +186,8 @@ BROKEN = [
     (
         pooling(output_indices_tensor=tensor(1, 1, 4, 5, data_type="INT32")),
         ["OutputIndicesTensor.DataType: expected one of UINT64, UINT32 at feature level 6_4 "
-         "(INT32 at no level), got INT32"],
+         "(INT32 at no level), got INT32",
+         "OutputIndicesTensor.Sizes[3]: expected 4 (the inputs imply {1, 1, 4, 4}), got 5"],
     ),
     (pooling(dml.LpPooling, p=0), ["P: expected at least 1, got 0"]),
     (
@@ -407,3 +410,25 @@ def test_what_lies_between_two_axes_is_no_larger_than_input_and_output():
     )  # fmt: skip
     assert desc.output_tensor.sizes == (1, 1, n, 1)
     assert (DEVICE.create_operator(desc).compile()(x) == n - 1).all()
+
+
+@pytest.mark.parametrize("kind", ["INT32", "UINT4"])
+def test_the_type_of_an_output_hides_no_rule_of_attributes(kind):
+    fields = {"strides": (0, 1), "group_count": 0}
+    desc = convolution(**fields)
+    wrong = dataclasses.replace(desc, output_tensor=tensor(1, 2, 3, 3, data_type=kind))
+    alone, both = ([v.path.removeprefix("CONVOLUTION.") for v in DEVICE.check(d)]
+                   for d in (desc, wrong))  # fmt: skip
+    assert alone == ["Strides[0]", "GroupCount"]
+    assert both == ["OutputTensor.DataType", *alone]
+
+
+def test_a_rank_that_no_level_has_is_reported_once():
+    (found,) = (
+        violation
+        for violation in DEVICE.check(
+            dml.ActivationRelu(input_tensor=tensor(*[1] * 9), output_tensor=tensor(2))
+        )
+        if violation.path.startswith("ACTIVATION_RELU.InputTensor")
+    )
+    assert found.rule == "1..8 at feature level 6_4 (9 at no level)"

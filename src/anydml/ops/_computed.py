@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from anydml.ops._shapes import spec_of
 from anydml.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
 from anydml.tensor import TensorDesc
 
+_FREE: Final = ArraySpec((), None)
+"""An output whose type the caller chooses."""
 _OWN_CALLS = ("scale_bias", "fused_activation")
 """Fields that become calls of their own, before and after the operator's."""
 
@@ -56,7 +58,17 @@ class Computed(Descriptor):
         raise NotImplementedError
 
     def _can_infer(self) -> bool:
-        return all(_in_table(self, info.name, tensor) for _, tensor, info in self.tensors())
+        inputs = self.tensors(Role.INPUT)
+        return all(_in_table(self, info.name, tensor) for _, tensor, info in inputs)
+
+    def _with_accepted_types(self) -> Self:
+        """A copy whose outputs have types of the table."""
+        changed = {
+            info.attribute: replace(tensor, data_type=_type_of(type(self), info.name, _FREE, None))
+            for _, tensor, info in self.tensors(Role.OUTPUT)
+            if not (info.many or _in_table(self, info.name, tensor))
+        }
+        return replace(self, **changed) if changed else self
 
     @classmethod
     def with_outputs(cls, **fields: Any) -> Self:
@@ -98,9 +110,10 @@ class Computed(Descriptor):
             if name not in _OWN_CALLS
         }
 
-    def _shape_violations(self, differ: Collection[str]) -> Iterator[Violation]:
-        yield from super()._shape_violations(differ)
-        fused, inferred = getattr(self, "fused_activation", None), self.inferred()
+    def _shape_violations(self, known: Collection[str]) -> Iterator[Violation]:
+        desc = self._with_accepted_types()
+        yield from super(Computed, desc)._shape_violations(known)
+        fused, inferred = getattr(self, "fused_activation", None), desc.inferred()
         if fused is not None and not inferred.violations:
             # A fused activation has no tensors: its input is the output of this operator.
             for item in fused.infer(inferred.outputs[:1], fused.attributes()).violations:

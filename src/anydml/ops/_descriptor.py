@@ -280,7 +280,10 @@ class Descriptor:
         return tuple(names)
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
-        """Every rule that this descriptor breaks at a feature level."""
+        """Every rule that this descriptor breaks at a feature level.
+
+        Rules that relate fields are checked once these keep the rules of their own.
+        """
         found = [*self._fused_violations()] or [*self._own_violations(level)]
         return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
 
@@ -297,34 +300,37 @@ class Descriptor:
                 yield Violation(info.name, rule, None)
 
     def _own_violations(self, level: FeatureLevel) -> Iterator[Violation]:
-        yield from self._support_violations(level)
+        found = [*self._support_violations(level)]
+        known = {item.path for item in found}  # the table's rule is the more exact one
         for path, tensor, info in self.tensors():
-            output = info.role is Role.OUTPUT
-            yield from (_below(path, violation) for violation in tensor.check(output))
+            rules = (_below(path, item) for item in tensor.check(info.role is Role.OUTPUT))
+            found += [item for item in rules if item.path not in known]
         broken = [*self._attribute_violations(level), *self.rules_at(level), *self.check()]
         differ = [*self._dimension_counts()] if self.ONE_DIMENSION_COUNT else []
-        yield from (*broken, *self._count_violations(), *differ)
+        found += [*broken, *self._count_violations(), *differ]
+        yield from found
         if not broken and self._can_infer():
-            yield from self._shape_violations({item.path for item in differ})
+            yield from self._shape_violations({item.path for item in found})
 
-    def _shape_violations(self, differ: Collection[str]) -> Iterator[Violation]:
+    def _shape_violations(self, known: Collection[str]) -> Iterator[Violation]:
         """Violations of the rules that relate inputs, and outputs that differ from the result of
         `infer`.
 
         Parameters
         ----------
-        differ : collection of str
-            The paths of the DimensionCounts that are already reported.
+        known : collection of str
+            The paths that are already reported.
         """
         inferred = self.infer(self._operands(self._specs()), self.attributes())
-        yield from inferred.violations
+        yield from (item for item in inferred.violations if item.path not in known)
         outputs = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
         if not inferred.outputs or (inferred.violations and not self.NATURAL):
             return  # the outputs are unknown
         for path, spec in zip(self._slots(Role.OUTPUT), inferred.outputs, strict=True):
-            if path is not None and f"{path}.DimensionCount" not in differ:
+            if path is not None and f"{path}.DimensionCount" not in known:
                 certain = not inferred.violations
-                yield from declared_as(path, outputs[path], spec, self.NATURAL, certain)
+                rules = declared_as(path, outputs[path], spec, self.NATURAL, certain)
+                yield from (item for item in rules if item.path not in known)
 
     def _dimension_counts(self) -> Iterator[Violation]:
         (first, tensor, _), *others = self.tensors()
