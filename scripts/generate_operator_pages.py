@@ -179,7 +179,7 @@ def literals() -> str:
         **{
             f"{kind.__name__}Name": _names(kind)
             for kind in sorted(NamedEnum.__subclasses__(), key=lambda kind: kind.__name__)
-            if kind is not FeatureLevel
+            if kind is not FeatureLevel and kind.__module__.startswith("anydml.")
         },
         "OutOfRange": modes[:2],  # of descriptors; the others are the array functions'
         "GatherMode": modes,

@@ -280,10 +280,7 @@ class Descriptor:
         return tuple(names)
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
-        """Every rule that this descriptor breaks at a feature level.
-
-        Rules that relate fields are checked once these keep the rules of their own.
-        """
+        """Every rule that this descriptor breaks; those that relate fields once these are valid."""
         found = [*self._fused_violations()] or [*self._own_violations(level)]
         return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
 
