@@ -91,13 +91,12 @@ def public_functions() -> str:
 
 def documents() -> dict[Path, str]:
     """The text of every document that has a table of this script, by its path."""
-    tables = {"names": _names_table(), "array-functions": _functions()}
-    paths = {name: ROOT / "docs" / f"{name}.md" for name in tables}
-    return {paths[name]: _with_table(paths[name], table) for name, table in tables.items()}
+    tables = {"names.md": _names_table(), "array-functions.md": _functions()}
+    return {ROOT / "docs" / name: _with_table(name, table) for name, table in tables.items()}
 
 
-def _with_table(path: Path, table: list[str]) -> str:
-    before, rest = path.read_text(encoding="utf-8").split(_TABLE)
+def _with_table(name: str, table: list[str]) -> str:
+    before, rest = (ROOT / "docs" / name).read_text(encoding="utf-8").split(_TABLE)
     _, after = rest.split(_TABLE_END)
     return "\n".join([before + _TABLE, "", *table, "", _TABLE_END + after])
 
@@ -108,8 +107,8 @@ _TABLE_END = "<!-- end of the table -->"
 
 def _names_table() -> list[str]:
     """The names of the operators that have native kernels."""
-    libraries = {"anydml": "anydml", "onnx": "ONNX", "numpy": "NumPy", "torch": "PyTorch"}
-    libraries["jax"] = "JAX"
+    titles = {"onnx": "ONNX", "numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
+    libraries = {"anydml": "anydml", **titles}
     lines = [f"| DirectML | {' | '.join(libraries.values())} |", "|---" * 6 + "|"]
     for kind in dict.fromkeys(OPERATORS.values()):
         if kind.ALSO_KNOWN_AS and not issubclass(kind, Computed):

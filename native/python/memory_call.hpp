@@ -35,7 +35,7 @@ bool lies_within(const Operand& operand, Int offset, Int bytes);
 //
 // `kind` is the class of several results, or None. `place` is None for host memory, else the pair
 // (device, stream). `make(type, shape)` allocates a packed result and returns it with its address;
-// if it is None, operands and results are tensors in host memory (tensor_memory.hpp). Arguments are
+// without it, operands and results are tensors in host memory (tensor_memory.hpp). Arguments are
 // those of a function call; a type may be a code. Returns None where the shape rule declines or an
 // index is bad: no caller-visible memory has been written then.
 void bind_memory_call(nanobind::module_& module);

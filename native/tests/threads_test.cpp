@@ -1,5 +1,5 @@
-// The thread pool: every chunk runs once, whoever calls, sleeps or forks; and both pools after a
-// fork.
+// The thread pool: every chunk runs exactly once, while threads call, sleep or fork at the same
+// time. After a fork, parent and child each have a working pool.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -212,7 +212,7 @@ def anything(value: Any) -> Any:
 class _JsonRepr(reprlib.Repr):
     """Short forms with JSON's words in place of Python's."""
 
-    def repr_NoneType(self, value: None, level: int) -> str:  # noqa: N802  # reprlib's form of name  # reprlib's own name
+    def repr_NoneType(self, value: None, level: int) -> str:  # noqa: N802  # reprlib's form of name
         return "null"
 
     def repr_bool(self, value: bool, level: int) -> str:

@@ -220,9 +220,8 @@ def _in_full(operator: type[Descriptor]) -> dict[str, str]:
         if referred := re.fullmatch(r"As for `(\w+)`\.", text):
             other = next(o for o in OPERATORS.values() if o.__name__ == referred[1])
             full_texts[attribute] = meanings(other)[attribute]
-    names = {f"`{info.attribute}`": info.name for info in operator.fields()}
-    for attribute, text in full_texts.items():
-        for quoted, name in names.items():
-            text = text.replace(quoted, name)  # noqa: PLW2901  # one after the other
-        full_texts[attribute] = text.replace("`", "")
-    return full_texts
+    names = {info.attribute: info.name for info in operator.fields()}
+    return {
+        attribute: re.sub(r"`(\w+)`", lambda m: names.get(m[1], m[1]), text).replace("`", "")
+        for attribute, text in full_texts.items()
+    }

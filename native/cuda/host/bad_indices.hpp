@@ -62,7 +62,7 @@ class BadIndices {
 
   // One load, without waiting.
   bool any() const;
-  // The report of the earliest call with a bad index; false if there is none.
+  // Takes the report of the earliest call with a bad index; false if no call had one.
   bool take(BadIndex& found);
 
   // Whether there may be unreported bad indices: of calls since `all_waited`, or of calls in
