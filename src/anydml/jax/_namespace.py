@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -21,6 +20,7 @@ from anydml.arrays import (
     reject_dask,
     to_counterpart,
 )
+from anydml.engines._jax import x64
 from anydml.errors import ArgumentError
 from anydml.functions import _arguments, _attributes
 from anydml.functions._spec import FunctionSpec
@@ -227,10 +227,7 @@ class Namespace:
 
     def wide_types(self) -> AbstractContextManager[Any]:
         """64-bit types, whatever JAX's configuration is."""
-        enable: Any = getattr(jax, "enable_x64", None)
-        if enable is None:  # before JAX 0.8
-            enable = importlib.import_module("jax.experimental").enable_x64
-        return enable(True)  # type: ignore[no-any-return]  # the package's types are not needed
+        return x64()
 
     def divide(self, sums: Traced, counts: Traced) -> Traced:
         """In 32 bits at least."""

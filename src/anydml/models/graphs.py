@@ -183,9 +183,9 @@ def _check_input(tensor: TensorDesc, place: Place) -> None:
         if _without_leading_ones(shape) != _without_leading_ones(tensor.sizes):
             raise ModelError(f"expected {expected} in {place}, got {data_type} {_braced(shape)}.")
         return
-    least = elements_size(tensor)
-    if not least <= size <= tensor.total_tensor_size_in_bytes:
-        raise ModelError(f"expected {least} bytes ({expected}) in {place}, got {size}.")
+    minimum = elements_size(tensor)
+    if not minimum <= size <= tensor.total_tensor_size_in_bytes:
+        raise ModelError(f"expected {minimum} bytes ({expected}) in {place}, got {size}.")
 
 
 def _braced(sizes: tuple[int, ...]) -> str:
