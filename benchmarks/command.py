@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from anydml._progress import show_progress
-from anydml.device import Device
-from anydml.errors import DeviceError
-from anydml.threads import get_num_threads
+from anydml.core._progress import show_progress
+from anydml.core.errors import DeviceError
+from anydml.devices.device import Device
+from anydml.devices.threads import get_num_threads
 from benchmarks import machine, ours, peers, plot, recipes, report, stored
 from benchmarks.cases import Case, chosen
 from benchmarks.gate import Gate, outputs

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.backends.cuda import CudaBackend
+from anydml.devices.backends.cuda import CudaBackend
 from benchmarks import ours
 from benchmarks.gate import Results
 from benchmarks.jobs import Array, Job

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 import anydml as dml
-from anydml.threads import get_num_threads
+from anydml.devices.threads import get_num_threads
 from benchmarks import machine
 from benchmarks.jobs import Array
 from benchmarks.measure import FEWEST, Budget, Contestant, PlainCopy, take_turns

@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from anydml._progress import show_progress
+from anydml.core._progress import show_progress
 from fuzz import corpora
 
 ROOT = Path(__file__).resolve().parents[1]

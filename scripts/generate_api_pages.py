@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import anydml
 from anydml import models
-from anydml.compiled import Compiled
-from anydml.enums import NamedEnum
+from anydml.core.enums import NamedEnum
+from anydml.devices.dispatch import Compiled
 from anydml.ops._descriptor import Descriptor
 from anydml.pydirectml import _functions, _graph, _types
 
@@ -32,7 +32,7 @@ class Page(NamedTuple):
     modules: tuple[str, ...] = ()
 
 
-ERRORS = Page("errors", "Errors", "Every error derives from `anydml.AnyDMLError`.", ("errors",))
+ERRORS = Page("errors", "Errors", "Every error derives from `anydml.AnyDMLError`.")
 ENUMERATIONS = Page(
     "enumerations",
     "Enumerations",
@@ -91,10 +91,10 @@ def page_of(name: str) -> Page | None:
         return ENUMERATIONS
     if isinstance(value, type) and issubclass(value, Descriptor) and value is not Descriptor:
         return None
-    if isinstance(value, type) and issubclass(value, Exception):
+    if value.__module__ == "anydml":  # errors, as core/errors.py sets it
         return ERRORS
-    module = value.__module__.split(".")[1]
-    return next((page for page in PAGES if module in page.modules), OTHERS)
+    parts = value.__module__.split(".")
+    return next((page for page in PAGES if set(parts) & {*page.modules}), OTHERS)
 
 
 def pages() -> dict[str, str]:

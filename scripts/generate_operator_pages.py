@@ -2,7 +2,7 @@
 
 - src/anydml/ops/__init__.py: the imports of all definitions, the only list of them;
 - src/anydml/functions/_public.py: the imports of all array functions, the only list of them;
-- src/anydml/_literals.py: the words of native/common/*.def, for type checkers;
+- src/anydml/core/_literals.py: the words of native/common/*.def, for type checkers;
 - docs/operators/: a page for each module of definitions;
 - docs/images/operators/: a picture of each example;
 - docs/names.md, docs/array-functions.md: the first table of each;
@@ -26,22 +26,22 @@ from pathlib import Path
 import numpy as np
 
 from anydml import _native
-from anydml.catalogue import condition_of, meanings, sections
-from anydml.device import Device
+from anydml.cli.tables import condition_of, meanings, sections
+from anydml.core.enums import NamedEnum
+from anydml.core.levels import FeatureLevel
+from anydml.core.tolerance import EXACT, Tolerance, Unit
+from anydml.devices.device import Device
 from anydml.drawing import draw_operator
-from anydml.enums import NamedEnum
-from anydml.exactness import EXACT, Tolerance, Unit
 from anydml.functions._attributes import PADDING_SYNONYMS
 from anydml.functions._combining import NAMES as REDUCTIONS
 from anydml.functions._spec import SPECS
-from anydml.levels import FeatureLevel
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._examples import Example, examples_of
 from anydml.ops._family import Family
 from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES, TensorSupport
-from anydml.registry import OPERATORS, PREFIX
+from anydml.ops._registry import OPERATORS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "operators"
@@ -51,7 +51,7 @@ DEFINITIONS = ROOT / "src" / "anydml" / "ops"
 IMPORTS = DEFINITIONS / "__init__.py"
 FUNCTIONS = ROOT / "src" / "anydml" / "functions"
 PUBLIC = FUNCTIONS / "_public.py"
-LITERALS = ROOT / "src" / "anydml" / "_literals.py"
+LITERALS = ROOT / "src" / "anydml" / "core" / "_literals.py"
 HEADER = (
     "<!-- Written by scripts/generate_operator_pages.py from {source}: change that instead. -->"
 )

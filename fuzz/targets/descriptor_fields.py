@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import anydml as dml
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
-from anydml.tensor import TensorDesc
+from anydml.ops._registry import OPERATORS
 from fuzz.targets.decisions import Decisions
 from support.descriptors import NoneFoundError, valid, with_tensors
 

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 import anydml as dml
-from anydml.errors import ModelError
+from anydml.core.errors import ModelError
 from anydml.models import Limits, load_model, run_model
 from anydml.models.report import report
+from anydml.ops._registry import OPERATORS
 from fuzz.targets import watch
 
 _ROOT = Path(tempfile.mkdtemp(prefix="anydml-fuzz-"))
@@ -81,7 +82,7 @@ _WORDS = [
     "OWNED_BY_DML", "dispatch", "print", "writeFile", "hlsl", "deferred", "nan", "-inf",
     "INCREASING", "DECREASING", "DmlCompileOp", "x.npy", "sub/i.npy", "raw.bin", ".hidden",
     "link.bin", "fifo.bin", "../x", "/dev/zero", ".", "a/b.npy", "out.bin", "\0", "\ud800", "\x1b[",
-    "x" * 300, *dml.registry.OPERATORS,
+    "x" * 300, *OPERATORS,
 ]  # fmt: skip
 _NAMES = [
     "initialValues", "initialValuesDataType", "initialValuesOffsetInBytes", "sizeInBytes", "value",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anydml.errors import ModelError
+from anydml.core.errors import ModelError
 from anydml.models import Limits, load_model, run_model
 from fuzz.targets import watch
 

@@ -1,5 +1,5 @@
 // GPU bindings: kernels by name on device memory, and what Python needs of the driver. Operands are
-// (address, dtype, shape, strides in bytes). The caller (src/anydml/backends/cuda.py) validates
+// (address, dtype, shape, strides in bytes). The caller (src/anydml/devices/backends/cuda.py) validates
 // them and keeps them alive until the work has run.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -350,7 +350,7 @@ nb::bytes compile(const std::string& architecture, std::size_t i,
 void announce() {
   const nb::gil_scoped_acquire locked;
   try {
-    nb::module_::import_("anydml.backends.cuda").attr("announce")();
+    nb::module_::import_("anydml.devices.backends.cuda").attr("announce")();
   } catch (nb::python_error& error) {
     error.discard_as_unraisable("anydml");
   }

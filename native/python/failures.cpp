@@ -8,7 +8,7 @@ namespace anydml::python {
 namespace {
 
 nb::object error_class(const char* name) {
-  return nb::module_::import_("anydml.errors").attr(name);
+  return nb::module_::import_("anydml.core.errors").attr(name);
 }
 
 [[noreturn]] void raise(const nb::object& kind, const nb::object& error) {
@@ -55,7 +55,7 @@ void raise_bad_index(const cuda::BadIndexFound& bad) {
                                ? nb::object(nb::int_(found.value))
                                : nb::object(nb::int_(static_cast<unsigned long long>(found.value)));
   const nb::object error =
-      nb::module_::import_("anydml.backends.cuda")
+      nb::module_::import_("anydml.devices.backends.cuda")
           .attr("bad_index")(found.indices.c_str(), nb::tuple(sizes), found.is_signed,
                              found.position, value, found.axis, found.size, bad.device, bad.earlier,
                              found.captured, found.more);

@@ -24,15 +24,15 @@ SOURCES = (
     "src/anydml/ops/*.py",
     "src/anydml/ops/_fields/*.py",
     "src/anydml/functions/*.py",
-    "src/anydml/backends/*.py",
+    "src/anydml/devices/backends/*.py",
     "src/anydml/models/*.py",
-    "src/anydml/arrays/*.py",
+    "src/anydml/libraries/*.py",
     "src/anydml/bridges/*.py",
     "src/anydml/bridges/*/*.py",
-    "src/anydml/binding.py",
-    "src/anydml/lifecycle.py",
-    "src/anydml/program.py",
-    "src/anydml/tensor.py",
+    "src/anydml/devices/binding.py",
+    "src/anydml/devices/operators.py",
+    "src/anydml/core/program.py",
+    "src/anydml/core/tensor.py",
 )
 ON_A_GPU = re.compile(
     r"native/cuda/.*|native/python/cuda\.cpp|src/anydml/(backends/cuda|arrays/(_cupy|_device))\.py"

@@ -6,9 +6,8 @@ from typing import NoReturn as _NoReturn
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
 from anydml import _command, _processor  # noqa: F401
 from anydml import ops as _ops
-from anydml.device import Device, synchronize
-from anydml.dtypes import DataType
-from anydml.errors import (
+from anydml.core.dtypes import DataType
+from anydml.core.errors import (
     AllocationError,
     AnyDMLError,
     ArgumentError,
@@ -21,7 +20,13 @@ from anydml.errors import (
     ModelError,
     Violation,
 )
-from anydml.exactness import Tolerance
+from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import TensorDesc, TensorFlags
+from anydml.core.tolerance import Tolerance
+from anydml.devices.device import Device, synchronize
+from anydml.devices.memory import MemoryPool, memory_pool, set_memory_pool_limit
+from anydml.devices.operators import CompiledOperator, Operator
+from anydml.devices.threads import get_num_threads, num_threads, set_num_threads
 from anydml.functions import _public as _functions
 from anydml.functions._public import *  # noqa: F403  # each has __all__
 from anydml.functions._specs import TopKResult
@@ -37,17 +42,12 @@ from anydml.graphs.desc import (
     OutputEdge,
 )
 from anydml.graphs.serialized import read_serialized_graph
-from anydml.levels import FeatureLevel
-from anydml.lifecycle import CompiledOperator, Operator
-from anydml.memory import MemoryPool, memory_pool, set_memory_pool_limit
 from anydml.ops import *  # noqa: F403  # each has __all__
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import ScaleBias, Size2D
 from anydml.ops._pages import Support, TensorSupport
-from anydml.registry import from_json, support, tolerance
-from anydml.registry import function_called as _function_called
-from anydml.tensor import TensorDesc, TensorFlags
-from anydml.threads import get_num_threads, num_threads, set_num_threads
+from anydml.ops._registry import from_json, support, tolerance
+from anydml.ops._registry import function_called as _function_called
 
 __version__ = "0.1.0"
 

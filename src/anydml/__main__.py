@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from anydml import cli
+from anydml.cli import command as cli
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from anydml._native import native
-from anydml.errors import AnyDMLError
+from anydml.core.errors import AnyDMLError
 from anydml.functions._dispatch import Call, on_memory
 from anydml.functions._spec import FunctionSpec
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from anydml._processor import levels as processor_levels
-from anydml.errors import DeviceError
+from anydml.core.errors import DeviceError
 
 VARIABLE: Final = "ANYDML_INSTRUCTION_SET"
 native: Final[Any] = import_module("anydml._bindings")

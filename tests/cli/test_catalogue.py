@@ -5,10 +5,11 @@ import json
 import pytest
 
 import anydml as dml
-from anydml import catalogue, cli
-from anydml.backends import is_name
+from anydml.cli import command as cli
+from anydml.cli import tables as catalogue
+from anydml.devices.backends import is_name
 from anydml.ops._pages import PAGES
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 import anydml as dml
-from anydml import cli
-from anydml.registry import OPERATORS
+from anydml.cli import command as cli
+from anydml.ops._registry import OPERATORS
 
 TENSOR = {"DataType": "FLOAT32", "Sizes": [4]}
 LONG = {"DataType": "FLOAT32", "Sizes": [300]}

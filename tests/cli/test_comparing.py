@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anydml import cli
-from anydml.comparison import Bounds, compare
+from anydml.cli import command as cli
+from anydml.core.comparison import Bounds, compare
 
 MODEL = Path(__file__).parents[2] / "examples" / "models" / "split.json"
 

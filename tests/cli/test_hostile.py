@@ -9,8 +9,8 @@ import sysconfig
 
 import pytest
 
-from anydml import cli
-from anydml.registry import OPERATORS
+from anydml.cli import command as cli
+from anydml.ops._registry import OPERATORS
 
 MODEL = {
     "resources": {"Größe": {"initialValuesDataType": "UINT8", "initialValues": [1, 2, 3]}},

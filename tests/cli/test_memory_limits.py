@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from anydml import cli
+from anydml.cli import command as cli
 
 FLOATS = {"initialValuesDataType": "FLOAT32", "initialValues": {"value": 1, "valueCount": 300}}
 TENSOR = {"DataType": "FLOAT32", "Sizes": [300]}

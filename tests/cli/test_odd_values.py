@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from anydml import cli
+from anydml.cli import command as cli
 
 
 @pytest.fixture

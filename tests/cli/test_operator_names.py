@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import anydml as dml
-from anydml import cli
+from anydml.cli import command as cli
 from anydml.ops._pages import PAGES
-from anydml.registry import OPERATORS, operator_meant, unknown_operator
+from anydml.ops._registry import OPERATORS, operator_meant, unknown_operator
 
 NAMES = {kind.NAME: kind.ALSO_KNOWN_AS.split() for kind in OPERATORS.values()}
 TABLE = Path(__file__).parents[2] / "docs" / "names.md"

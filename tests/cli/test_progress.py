@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from anydml import cli
-from anydml._progress import show_progress
+from anydml.cli import command as cli
+from anydml.core._progress import show_progress
 from anydml.models import run_model, runner
 from anydml.models.examples import example_model
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml import cli
+from anydml.cli import command as cli
 from anydml.models import run_model
 from anydml.models.examples import example_model
 from anydml.ops._examples import examples_of
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support.computed import run
 
 

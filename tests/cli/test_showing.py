@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 import anydml as dml
-from anydml import cli
+from anydml.cli import command as cli
 from anydml.drawing import Line, _layers, draw_graph
 from anydml.models import load_model
 from anydml.models.commands import Dispatch, Print

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from anydml import cli
-from anydml.errors import ArgumentError, ModelError
-from anydml.lifecycle import CompiledOperator
+from anydml.cli import command as cli
+from anydml.core.errors import ArgumentError, ModelError
+from anydml.devices.operators import CompiledOperator
 from anydml.models import Limits, load_model, run_model
 from anydml.models.timing import duration, timed
 

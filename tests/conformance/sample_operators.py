@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 import anydml as dml
-from anydml.dtypes import UP_TO_32_BITS, data_types
-from anydml.enums import NamedEnum
-from anydml.levels import FeatureLevel
+from anydml.core.dtypes import UP_TO_32_BITS, data_types
+from anydml.core.enums import NamedEnum
+from anydml.core.levels import FeatureLevel
+from anydml.core.program import ArraySpec, Inferred
 from anydml.ops import _fields as fields
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._pages import Support, TensorSupport
-from anydml.program import ArraySpec, Inferred
 
 ANY = TensorSupport(range(1, 9), UP_TO_32_BITS)
 

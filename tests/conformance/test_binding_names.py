@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support.choices import Seeded
 from support.descriptors import descriptor, plain_values
 

@@ -14,8 +14,8 @@ import sample_operators
 from sample_operators import Curve, Everything, F, Other, everything
 
 import anydml as dml
-from anydml import registry
-from anydml.backends import cpu
+from anydml.devices.backends import cpu
+from anydml.ops import _registry as registry
 from anydml.ops._fields import Real
 
 DEVICE = dml.Device("cpu")

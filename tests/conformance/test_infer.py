@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.program import ArraySpec, Dynamic
+from anydml.core.program import ArraySpec, Dynamic
 
 F4, I8 = np.dtype("f4"), np.dtype("i8")
 

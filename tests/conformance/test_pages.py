@@ -15,7 +15,7 @@ import anydml as dml
 from anydml.ops import _fields as fields
 from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 FACTS = Path(__file__).parent
 

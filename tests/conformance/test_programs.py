@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.program import ArraySpec, IndexUse
-from anydml.registry import OPERATORS
+from anydml.core.program import ArraySpec, IndexUse
+from anydml.ops._registry import OPERATORS
 from support import strategies
 from support.choices import Seeded
 from support.descriptors import descriptor

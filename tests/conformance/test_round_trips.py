@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import anydml as dml
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support import strategies
 from support.choices import Seeded
 from support.descriptors import descriptor

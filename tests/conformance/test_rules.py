@@ -5,7 +5,7 @@ from hypothesis import given
 
 import anydml as dml
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support import strategies
 from support.breakages import breakages, replaced
 from support.choices import Seeded

@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.backends import backend_named
-from anydml.backends._sequence import ALIGNMENT, lay_out, staged_outputs
-from anydml.ops._numbers import bits_of
-from anydml.program import (
+from anydml.core.program import (
     ArraySpec,
     Constant,
     IndexUse,
@@ -24,6 +21,9 @@ from anydml.program import (
     Program,
     Slot,
 )
+from anydml.devices.backends import backend_named
+from anydml.devices.backends._sequence import ALIGNMENT, lay_out, staged_outputs
+from anydml.ops._numbers import bits_of
 
 F4, I4 = np.dtype("f4"), np.dtype("i4")
 BACKENDS = ["cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -12,7 +12,7 @@ import pytest
 import anydml as dml
 from anydml.ops._fields import EnumerationKind, NestedKind
 from anydml.ops._pages import PAGES
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support.breakages import replaced
 from support.choices import Seeded
 from support.descriptors import descriptor

@@ -5,10 +5,11 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 
-from anydml import _native, dtypes
+from anydml import _native
+from anydml.core import dtypes
 from anydml.ops import padding1, upsample_2d
 from anydml.ops._fields import EnumerationKind
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 UPPER = [known.name.upper() for known in _native.TYPES if 0 < known.number < 64]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.exactness import EXACT, first_difference, products, sums, ulp
-from anydml.registry import OPERATORS
+from anydml.core.tolerance import EXACT, first_difference, products, sums, ulp
+from anydml.ops._registry import OPERATORS
 
 
 @pytest.mark.parametrize("operator", sorted(OPERATORS))

@@ -16,7 +16,7 @@ import ctypes, os, sys, types
 import numpy as np
 import anydml as dml
 from anydml._native import native
-from anydml.backends import cuda
+from anydml.devices.backends import cuda
 
 folder = os.environ["STUB_FOLDER"]
 cuda.DRIVER = os.environ.get("STUB_DRIVER", folder + "/stub_driver.so")

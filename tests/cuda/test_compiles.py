@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from anydml.backends import cuda
+from anydml.devices.backends import cuda
 
 PROGRAM = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 import anydml as dml
 from anydml._native import native
-from anydml.backends import cuda
+from anydml.devices.backends import cuda
 
 architecture, step, *options = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
 native.cuda.configure(cuda._compilers(), "", "test", "libcuda.so.1")

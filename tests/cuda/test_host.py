@@ -217,7 +217,7 @@ class TestLaunches:
 class TestCache:
     def test_all_can_be_compiled_ahead(self, with_stubs, tmp_path):
         code = """
-        from anydml.cli import main
+        from anydml.cli.command import main
         main(["warm"])
         main(["warm"])
         """

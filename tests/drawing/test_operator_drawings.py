@@ -13,7 +13,7 @@ from anydml.drawing._cells import number
 from anydml.drawing._links import trace
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support.choices import Seeded
 from support.descriptors import descriptor
 

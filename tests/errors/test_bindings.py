@@ -416,7 +416,7 @@ def test_nothing_left_over_in_memory_is_shown(monkeypatch):
         output_count_tensor=T("UINT32", (1,)),
         output_coordinates_tensor=T("UINT32", (4, 1)),
     )
-    monkeypatch.setattr("anydml.backends.cpu.allocate", used)
+    monkeypatch.setattr("anydml.devices.backends.cpu.allocate", used)
     result = DEVICE.create_operator(desc).compile()(np.array([0, 3, 0, 0], "f4"))
     assert result.output_coordinates_tensor.tolist() == [[1], [0], [0], [0]]
 
@@ -429,7 +429,7 @@ def test_no_memory_for_a_result_of_the_reference(monkeypatch):
     desc = dml.Cast(input_tensor=tensor, output_tensor=tensor)
     compiled = dml.Device("reference").create_operator(desc).compile()
     x = np.ones(6, "f4")
-    monkeypatch.setattr("anydml.backends._base.np.zeros", joined_tensor)
+    monkeypatch.setattr("anydml.devices.backends._base.np.zeros", joined_tensor)
     with pytest.raises(dml.AllocationError, match=r"^CAST: ") as error:
         compiled(x)
     assert (error.value.bytes, error.value.purpose) == (24, "OutputTensor")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml import errors
+from anydml.core import errors
 
 
 def kinds():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml import binding
+from anydml.devices import binding
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml import cli, registry
-from anydml.errors import MissingKernelError
+from anydml.cli import command as cli
+from anydml.core.errors import MissingKernelError
+from anydml.ops import _registry as registry
 
 T = dml.TensorDesc
 

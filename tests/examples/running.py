@@ -12,7 +12,7 @@ MODELS = ROOT / "examples" / "models"
 # Libraries that code may need and that an installation may lack.
 OPTIONAL = ("torch", "jax", "onnx", "dask", "zarr", "PIL")
 
-_CLI = "import sys; from anydml.cli import main; sys.argv[0] = 'anydml'; sys.exit(main())"
+_CLI = "import sys; from anydml.cli.command import main; sys.argv[0] = 'anydml'; sys.exit(main())"
 
 
 def run_python(

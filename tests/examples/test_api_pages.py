@@ -7,7 +7,7 @@ import pytest
 from running import ROOT
 
 import anydml as dml
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 _SPEC = importlib.util.spec_from_file_location(
     "generate_api_pages", ROOT / "scripts" / "generate_api_pages.py"

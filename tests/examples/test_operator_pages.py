@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 from running import ROOT
 
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 _SPEC = importlib.util.spec_from_file_location(
     "generate_operator_pages", ROOT / "scripts" / "generate_operator_pages.py"

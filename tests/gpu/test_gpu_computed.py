@@ -103,7 +103,7 @@ def test_a_bad_index_between_two_runs():
 
 
 def test_a_model(tmp_path, capsys):
-    from anydml import cli
+    from anydml.cli import command as cli
 
     assert cli.main(["run", "--device", "cuda", "--example", "gemm"]) == 0
     on_gpu = capsys.readouterr().out

@@ -5,7 +5,7 @@ import pytest
 
 import anydml as dml
 from anydml.graphs.directmlx import functions
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 T = dml.TensorDesc
 X = np.array([[-1, 3, 2], [4, 0, -2]], np.float32).reshape(1, 1, 2, 3)

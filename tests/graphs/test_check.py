@@ -232,7 +232,7 @@ def test_feature_levels():
 
 
 def test_an_operator_that_a_device_lacks(monkeypatch):
-    from anydml.backends import cpu
+    from anydml.devices.backends import cpu
 
     known = set(cpu.native.kernels()) - {"identity"}
     monkeypatch.setattr(

@@ -7,7 +7,7 @@ from stepwise import run_stepwise
 from test_random_graphs import as_bytes, is_read
 
 import anydml as dml
-from anydml.backends import _runs
+from anydml.devices.backends import _runs
 
 T = dml.TensorDesc
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml import cli
+from anydml.cli import command as cli
 from anydml.graphs.serialized import graph_from_bytes
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support.serialized import Writer, serialized
 from support.strategies import descriptors
 

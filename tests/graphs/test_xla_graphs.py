@@ -16,14 +16,14 @@ from stepwise import run_stepwise
 from test_random_graphs import as_bytes, is_read
 
 import anydml as dml
-from anydml import cli
-from anydml.errors import MissingKernelError
+from anydml.cli import command as cli
+from anydml.core.errors import MissingKernelError
 from support import jax_64_bits
 
 jax = pytest.importorskip("jax")
 
-from anydml.backends import xla  # noqa: E402  # needs JAX
-from anydml.backends._compiled_runs import partition  # noqa: E402
+from anydml.devices.backends import xla  # noqa: E402  # needs JAX
+from anydml.devices.backends._compiled_runs import partition  # noqa: E402
 
 T = dml.TensorDesc
 F = T("FLOAT32", (4, 6))
@@ -218,7 +218,7 @@ def test_without_jax():
 import sys
 sys.modules["jax"] = None
 import anydml as dml
-from anydml.backends import backends_here
+from anydml.devices.backends import backends_here
 assert "xla" not in backends_here()
 try:
     dml.Device("xla")

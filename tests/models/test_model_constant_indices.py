@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from model_files import run, tensor, value_resource, write_model, zeros
 
 import anydml as dml
-from anydml.binding import elements_size
-from anydml.errors import IndexOutOfRangeError, ModelError
+from anydml.core.errors import IndexOutOfRangeError, ModelError
+from anydml.devices.binding import elements_size
 from anydml.models import Limits
 from anydml.models.report import report
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support.strategies import descriptors
 
 DEVICE = dml.Device("cpu")

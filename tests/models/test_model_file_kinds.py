@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from model_files import split_model
 
-from anydml import cli
+from anydml.cli import command as cli
 from anydml.models import Limits, load_model
 from anydml.models.file_kinds import kind_of
 from anydml.models.json_text import parse

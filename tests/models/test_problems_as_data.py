@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import anydml as dml
-from anydml import cli
-from anydml.errors import ModelError
-from anydml.levels import LATEST, FeatureLevel
+from anydml.cli import command as cli
+from anydml.core.errors import ModelError
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.problems import Problem, accepted_by, members, pointer
 from anydml.ops._computed import Computed
-from anydml.problems import Problem, accepted_by, members, pointer
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support.examples import page_example
 
 MODELS = Path(__file__).resolve().parents[2] / "examples" / "models"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.dtypes import ALL_TYPES
+from anydml.core.dtypes import ALL_TYPES
 from support import Flavour, assert_same_bits, contents
 
 TYPES = [data_type.numpy for data_type in ALL_TYPES]

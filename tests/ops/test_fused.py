@@ -7,7 +7,7 @@ import pytest
 
 import anydml as dml
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support import descriptors
 from support.choices import Seeded
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.exactness import first_difference
+from anydml.core.tolerance import first_difference
 from support import contents
 from support.strategies import descriptors, flavours, generators
 

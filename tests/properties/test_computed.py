@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
+from anydml.core.tolerance import Unit, first_difference
 from anydml.engines._numpy import NumpyEngine
-from anydml.exactness import Unit, first_difference
 from anydml.ops._computed import Sized
 from anydml.ops._fields import Role
 from support import Flavour, contents

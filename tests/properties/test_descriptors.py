@@ -9,7 +9,7 @@ import anydml as dml
 from anydml._native import native
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support import (
     Flavour,
     Poisoned,

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 import anydml as dml
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from support import Flavour, Layout, Poisoned, by_reference, contents, indices, strategies
 from support.choices import Seeded
 from support.descriptors import descriptor

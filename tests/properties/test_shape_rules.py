@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anydml._native import native
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.core.errors import ArgumentError, ArgumentTypeError
+from anydml.core.program import ArraySpec, Dynamic
 from anydml.functions._attributes import constant_of, padding_mode, paddings
 from anydml.functions._spec import SPECS
 from anydml.ops.cast import Cast
@@ -25,7 +26,6 @@ from anydml.ops.slice1 import Slice1
 from anydml.ops.split import Split
 from anydml.ops.tile import Tile
 from anydml.ops.top_k import TopK1
-from anydml.program import ArraySpec, Dynamic
 from support import assert_same_bits
 
 SIZES = st.lists(st.integers(0, 4), max_size=4).map(tuple)

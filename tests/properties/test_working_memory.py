@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.backends._computed import call_nbytes
-from anydml.backends._runs import block_count, blocks
+from anydml.devices.backends._computed import call_nbytes
+from anydml.devices.backends._runs import block_count, blocks
 from anydml.ops._fields import Role
 
 X = (2, 32, 40, 40)
@@ -184,8 +184,8 @@ def test_blocks_are_counted_without_making_them(sizes):
 def test_xla_takes_no_more(case, data_type):
     """Besides inputs and outputs, and results before they are copied there."""
     jax = pytest.importorskip("jax")
-    from anydml.backends import xla
-    from anydml.backends._compiled_runs import partition
+    from anydml.devices.backends import xla
+    from anydml.devices.backends._compiled_runs import partition
 
     kind, sizes, arguments = CASES[case]
     inputs = {

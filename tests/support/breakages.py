@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from anydml.dtypes import DataType
-from anydml.levels import LATEST, FeatureLevel
+from anydml.core.dtypes import DataType
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.tensor import TensorDesc
 from anydml.ops import _fields as kinds
 from anydml.ops._computed import Sized
 from anydml.ops._fields import FieldInfo, Role
-from anydml.tensor import TensorDesc
 
 UINT_MAX = 2**32 - 1
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from anydml.device import Device
+from anydml.devices.device import Device
 from anydml.engines._numpy import NumpyEngine
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

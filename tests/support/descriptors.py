@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from anydml.dtypes import DataType
-from anydml.errors import InvalidDescriptorError, Violation
-from anydml.levels import LATEST, FeatureLevel
+from anydml.core.dtypes import DataType
+from anydml.core.errors import InvalidDescriptorError, Violation
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.tensor import MAX_DIMENSIONS, TensorDesc
 from anydml.ops import _fields as kinds
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role
 from anydml.ops._pages import Support
-from anydml.tensor import MAX_DIMENSIONS, TensorDesc
 from support.choices import Choices
 from support.poison import Layout
 

@@ -9,7 +9,7 @@ from typing import Any
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import anydml as dml
+from anydml.core.tolerance import Unit, first_difference
 from anydml.engines._numpy import NumpyEngine
-from anydml.exactness import Unit, first_difference
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
 from support import Flavour, contents

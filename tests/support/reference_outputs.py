@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from anydml.backends import backend_named
-from anydml.exactness import EXACT, first_difference
+from anydml.core.tolerance import EXACT, first_difference
+from anydml.devices.backends import backend_named
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from anydml.dtypes import ALL_TYPES, INDEX_TYPES
+from anydml.core.dtypes import ALL_TYPES, INDEX_TYPES
 from anydml.ops._descriptor import Descriptor
 from support.choices import Seeded
 from support.contents import Flavour, contents

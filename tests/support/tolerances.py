@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from anydml.exactness import first_difference
+from anydml.core.tolerance import first_difference
 from anydml.ops._descriptor import Descriptor
 
 

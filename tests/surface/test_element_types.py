@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.arrays._types import (
+from anydml.devices.backends.cpu import native
+from anydml.libraries._types import (
     ADDED,
     DLPACK_CODES,
     as_type,
@@ -17,7 +18,6 @@ from anydml.arrays._types import (
     own_type,
     type_of,
 )
-from anydml.backends.cpu import native
 
 BFLOAT16 = ADDED["bfloat16"]
 
@@ -88,7 +88,7 @@ def test_a_type_of_ml_dtypes_is_known_by_name_and_size():
     script = """
 import ml_dtypes, numpy as np
 import anydml as dml
-from anydml.backends.cpu import native
+from anydml.devices.backends.cpu import native
 
 for number in range(256, 1256):
     native.know_added_type(number * 2**30 + 2 * 2**60 + 2 * 2**120 + 2**180, "bfloat16")

@@ -109,7 +109,7 @@ def test_results_of_torch_are_in_its_own_memory():
 
 
 def test_operands_and_results_share_memory():
-    from anydml.arrays import as_operand
+    from anydml.libraries import as_operand
 
     torch = pytest.importorskip("torch")
     for value in (torch.from_numpy(X), Producer(X), Interface(X), X, memoryview(X)):

@@ -31,7 +31,7 @@ def test_private_names_of_pytorch(folder):
         if not match[0].startswith("torch._")
         or (
             "anydml.torch._" not in path.read_text()[max(match.start() - 7, 0) : match.end()]
-            and "arrays._torch" not in path.read_text()[max(match.start() - 9, 0) : match.end()]
+            and "libraries._torch" not in path.read_text()[max(match.start() - 12, 0) : match.end()]
         )
     }
     assert not found

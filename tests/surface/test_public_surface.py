@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import anydml as dml
-from anydml.enums import NamedEnum
+from anydml.core.enums import NamedEnum
 from anydml.ops._computed import Computed
 from anydml.ops._examples import examples_of
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 PACKAGE = Path(dml.__file__).parent
 

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 import anydml as dml
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 from fuzz.targets.descriptor import Dispatch
 from support.choices import Seeded
 from support.descriptors import descriptor

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.arrays import _dlpack
+from anydml.libraries import _dlpack
 
 
 @pytest.mark.parametrize("kind", range(20))

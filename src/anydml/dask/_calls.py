@@ -10,11 +10,11 @@ import numpy as np
 from dask.array import zeros_like
 from dask.array.utils import meta_from_array
 
-from anydml._json import short_repr
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.dask import _graphs, _indexed
 from anydml.dask._graphs import Lazy
 from anydml.dask._namespace import Namespace
-from anydml.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _blocks
 from anydml.functions._spec import FunctionSpec
 

@@ -19,9 +19,9 @@ from dask.task_spec import Alias, List, Task, TaskRef
 from dask.utils import parse_bytes
 
 from anydml._native import INDEX_TYPES
-from anydml.arrays import DeviceArray, as_operand, to_counterpart
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._arguments import index_array, same_type
+from anydml.libraries import DeviceArray, as_operand, to_counterpart
 
 Lazy: TypeAlias = Any
 """A dask array: the package has no types."""

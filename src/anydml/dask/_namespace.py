@@ -12,11 +12,11 @@ import numpy as np
 from dask.array import arange, take
 from dask.array.utils import meta_from_array
 
-from anydml.arrays import check_dtype, counterpart, promoted
 from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
 from anydml.functions import _arguments, _attributes
 from anydml.functions._spec import FunctionSpec
+from anydml.libraries import check_dtype, counterpart, promoted
 
 
 class Namespace:

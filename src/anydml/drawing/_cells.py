@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from anydml.core.tensor import TensorDesc
 from anydml.drawing._links import Array, Arrays, Traced, trace
 from anydml.drawing._svg import COLOURS, document, shortened, text
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 _WIDTH: Final = 440
 """Of a picture, at most: a phone shows it almost as large as it is."""

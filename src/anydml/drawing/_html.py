@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml.core.errors import AnyDMLError, ArgumentError
+from anydml.core.levels import LATEST
+from anydml.core.tensor import TensorDesc
 from anydml.drawing._cells import draw_traced
 from anydml.drawing._layers import available, draw_graph
 from anydml.drawing._links import MOST_ELEMENTS, trace
 from anydml.drawing._svg import shortened, text
-from anydml.errors import AnyDMLError, ArgumentError
 from anydml.graphs.desc import GraphDesc, OperatorNode
-from anydml.levels import LATEST
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 _LONGEST: Final = 200
 _MOST_ROWS: Final = 100

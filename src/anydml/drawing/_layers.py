@@ -12,13 +12,13 @@ from itertools import islice, pairwise
 from textwrap import wrap
 from typing import Any, Final
 
+from anydml.core.errors import ArgumentError, DeviceError, Violation
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.tensor import TensorDesc
 from anydml.drawing._svg import document, shortened, text
-from anydml.errors import ArgumentError, DeviceError, Violation
 from anydml.graphs.check import Ports, violations
 from anydml.graphs.desc import ConstantNode, GraphDesc
-from anydml.levels import LATEST, FeatureLevel
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 MOST_PARTS: Final = 20_000
 """Boxes, and lines between them, of one picture."""

@@ -14,13 +14,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from anydml.device import Device
-from anydml.dtypes import DataType
-from anydml.errors import AnyDMLError
+from anydml.core.dtypes import DataType
+from anydml.core.errors import AnyDMLError
+from anydml.core.tensor import TensorDesc
+from anydml.devices.device import Device
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]

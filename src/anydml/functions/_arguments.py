@@ -9,9 +9,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from anydml._json import did_you_mean, short_repr
 from anydml._native import INDEX_TYPES, MOST_ELEMENTS, NUMBERS
-from anydml.arrays import (
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core.dtypes import DataType
+from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.core.tensor import frozen
+from anydml.devices.backends import kernels_for
+from anydml.devices.backends.cpu import allocate
+from anydml.devices.backends.cuda import uploaded
+from anydml.devices.binding import first_overlap, overlaps_itself, same_memory, share_memory
+from anydml.libraries import (
     MOST_AXES,
     Array,
     DeviceArray,
@@ -30,13 +37,6 @@ from anydml.arrays import (
     to_internal_dtype,
     unmasked,
 )
-from anydml.backends import kernels_for
-from anydml.backends.cpu import allocate
-from anydml.backends.cuda import uploaded
-from anydml.binding import first_overlap, overlaps_itself, same_memory, share_memory
-from anydml.dtypes import DataType
-from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
-from anydml.tensor import frozen
 
 
 def integer(value: Any, name: str) -> int:

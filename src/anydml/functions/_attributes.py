@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import did_you_mean, short_repr
 from anydml._native import INDEX_MODES, MOST_ELEMENTS, NUMBERS, PADDING_MODES
-from anydml.arrays import MOST_AXES, Array, as_numpy, dtype_name, is_symbol, is_true, type_of
-from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
+from anydml.libraries import MOST_AXES, Array, as_numpy, dtype_name, is_symbol, is_true, type_of
 from anydml.ops._numbers import bits_of
 
 # What can be ordered, and what can be compared with zero.

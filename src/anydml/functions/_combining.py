@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import did_you_mean, short_repr
 from anydml._native import INDEX_MODES, NUMBERS, REDUCTIONS
-from anydml.arrays import Array, DeviceArray, as_type, dtype_name, is_added
-from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.core.program import Inferred
 from anydml.functions import _arguments, _engine
+from anydml.libraries import Array, DeviceArray, as_type, dtype_name, is_added
 from anydml.ops.cast import Cast
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND
-from anydml.program import Inferred
 
 # Other libraries' names of the same.
 SYNONYMS: Final = {theirs: own for own, theirs in REDUCTIONS.items() if theirs != own}

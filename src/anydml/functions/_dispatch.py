@@ -10,8 +10,8 @@ from functools import cache
 from inspect import Parameter, signature
 from typing import Any, Final
 
-from anydml.arrays import has_no_memory
 from anydml.functions._spec import SPECS, FunctionSpec
+from anydml.libraries import has_no_memory
 
 Call = Callable[[tuple[Any, ...], Any], Any]
 """Takes the function's arguments without ``out``, and ``out``."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from anydml._json import short_repr
-from anydml.arrays import Array
-from anydml.backends import kernels_for
-from anydml.backends._sequence import index_error
-from anydml.backends.cpu import function_call, know_type
-from anydml.errors import AllocationError, ArgumentError
+from anydml.core._json import short_repr
+from anydml.core.errors import AllocationError, ArgumentError
+from anydml.core.program import ArraySpec, IndexUse, Inferred
+from anydml.devices.backends import kernels_for
+from anydml.devices.backends._sequence import index_error
+from anydml.devices.backends.cpu import function_call, know_type
+from anydml.devices.threads import get_num_threads
+from anydml.libraries import Array
 from anydml.ops._descriptor import Descriptor
-from anydml.program import ArraySpec, IndexUse, Inferred
-from anydml.threads import get_num_threads
 
 OperatorClass = type[Descriptor]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anydml.arrays import Array
-from anydml.backends._sequence import index_error
+from anydml.devices.backends._sequence import index_error
+from anydml.libraries import Array
 
 
 def check(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from anydml._json import did_you_mean
-from anydml.errors import ArgumentTypeError
+from anydml.core._json import did_you_mean
+from anydml.core.errors import ArgumentTypeError
 
 # The spellings of PyTorch, NumPy, JAX and ONNX, by the parameter here.
 _SPELLINGS: Final = {

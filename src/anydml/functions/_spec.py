@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar
 
+from anydml.core.program import Dynamic
 from anydml.functions import _engine
-from anydml.program import Dynamic
 
 Array = Any
 """An array of the integration's library, be it traced."""

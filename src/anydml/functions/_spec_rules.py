@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from anydml.errors import ArgumentTypeError
+from anydml.core.errors import ArgumentTypeError
 from anydml.functions._spec import SPECS, Array, Namespace, Saved
 
 Attributes = tuple[Any, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from anydml.errors import ArgumentError
+from anydml.core.errors import ArgumentError
 from anydml.functions import _attributes, _blocks, _combining
 from anydml.functions import _spec_compose as compose
 from anydml.functions import _spec_prepare as prepare

@@ -13,8 +13,8 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anydml._literals import GatherMode, IndexName, PadMode, Reduction, TypeName
-from anydml.dtypes import DataType
+from anydml.core._literals import GatherMode, IndexName, PadMode, Reduction, TypeName
+from anydml.core.dtypes import DataType
 
 __all__ = [
     "ArrayOf",

@@ -7,7 +7,6 @@ from typing import Any, SupportsIndex, overload
 from numpy import ndarray
 
 from anydml._native import INDEX_MODES
-from anydml.arrays import Array, as_operand
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import broadcast_indexed, check_mode, indexed_axes
 from anydml.functions._dispatch import dispatch
@@ -23,6 +22,7 @@ from anydml.functions._types import (
     Plain,
     Scalar,
 )
+from anydml.libraries import Array, as_operand
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
 from anydml.ops.gather_nd import GatherND

@@ -7,7 +7,6 @@ from typing import Any, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import Array, as_operand, check_dtype
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import (
     check_numbers,
@@ -31,6 +30,7 @@ from anydml.functions._types import (
     Plain,
     Scalar,
 )
+from anydml.libraries import Array, as_operand, check_dtype
 from anydml.ops.cast import Cast
 from anydml.ops.padding1 import Padding1
 from anydml.ops.slice1 import Slice1

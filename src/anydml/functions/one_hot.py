@@ -9,7 +9,6 @@ from typing import Any, Final, SupportsIndex, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import as_operand
 from anydml.functions import _arguments, _engine
 from anydml.functions import _spec_rules as rules
 from anydml.functions._dispatch import dispatch
@@ -24,6 +23,7 @@ from anydml.functions._spec import (
     Saved,
 )
 from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.libraries import as_operand
 from anydml.ops.one_hot import OneHot
 
 _call_one_hot = _engine.function_call(OneHot.KERNEL)

@@ -7,14 +7,14 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import Array, DeviceArray, as_operand, dtype_name
-from anydml.errors import ArgumentTypeError
+from anydml.core.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import check_lengths, normalize_repeats, refuse_negative
 from anydml.functions._dispatch import dispatch
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._specs import REVERSE_SUBSEQUENCES, TILE
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.libraries import Array, DeviceArray, as_operand, dtype_name
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 from anydml.ops.tile import Tile
 

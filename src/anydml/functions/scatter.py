@@ -6,7 +6,6 @@ from typing import Any, SupportsIndex, overload
 
 from numpy import ndarray
 
-from anydml.arrays import Array, as_operand
 from anydml.functions import _arguments, _combining, _engine
 from anydml.functions._attributes import check_scalar, updates_shape
 from anydml.functions._dispatch import dispatch
@@ -22,6 +21,7 @@ from anydml.functions._types import (
     Reduction,
     Scalar,
 )
+from anydml.libraries import Array, as_operand
 from anydml.ops.scatter import Scatter
 from anydml.ops.scatter_nd import ScatterND
 

@@ -7,8 +7,7 @@ from typing import Any, SupportsIndex, cast, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import Array, DeviceArray, as_operand
-from anydml.errors import ArgumentTypeError
+from anydml.core.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import COMPARED, ORDERED, check_type, sized
 from anydml.functions._dispatch import dispatch
@@ -26,6 +25,7 @@ from anydml.functions._types import (
     Plain,
     Scalar,
 )
+from anydml.libraries import Array, DeviceArray, as_operand
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 from anydml.ops.top_k import TopK1
 

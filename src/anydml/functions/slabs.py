@@ -9,7 +9,6 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.arrays import Array, as_operand, as_type, check_dtype, promoted
 from anydml.functions import _arguments, _engine
 from anydml.functions._attributes import members_of, split_attributes
 from anydml.functions._dispatch import dispatch
@@ -25,6 +24,7 @@ from anydml.functions._types import (
     Plain,
     Scalar,
 )
+from anydml.libraries import Array, as_operand, as_type, check_dtype, promoted
 from anydml.ops.join import Join
 from anydml.ops.split import Split
 

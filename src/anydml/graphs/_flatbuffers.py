@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from anydml.errors import ModelError
+from anydml.core.errors import ModelError
 
 _SHARING: Final = 64
 """How many times each byte may be read, on average."""

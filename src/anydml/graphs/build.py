@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from anydml._json import did_you_mean, short_repr
-from anydml._literals import DataTypeName
-from anydml.dtypes import DataType
-from anydml.errors import ArgumentError, ArgumentTypeError, InvalidDescriptorError
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core._literals import DataTypeName
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ArgumentError, ArgumentTypeError, InvalidDescriptorError
+from anydml.core.levels import LATEST
+from anydml.core.tensor import TensorDesc
 from anydml.graphs.desc import (
     ConstantNode,
     GraphDesc,
@@ -24,10 +26,8 @@ from anydml.graphs.desc import (
     OutputEdge,
 )
 from anydml.graphs.directmlx import TensorPolicy, describe, functions, names_of, versions
-from anydml.levels import LATEST
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role
-from anydml.tensor import TensorDesc
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from anydml import _json
-from anydml.binding import elements_size
-from anydml.errors import Violation
+from anydml.core import _json
+from anydml.core.errors import Violation
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.tensor import TensorDesc, TensorFlags
+from anydml.devices.binding import elements_size
 from anydml.graphs.desc import ConstantNode, GraphDesc, GraphTensor, OperatorNode
-from anydml.levels import LATEST, FeatureLevel
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc, TensorFlags
 
 MOST_REPORTED: Final = 1000
 """Violations of a graph that are reported."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from anydml._json import short_repr
-from anydml.compiled import Compiled, Point
-from anydml.errors import ArgumentTypeError, InvalidDescriptorError
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError
+from anydml.devices.dispatch import Compiled, Point
 from anydml.graphs.check import violations
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, lower
 
 if TYPE_CHECKING:
-    from anydml.device import Device
+    from anydml.devices.device import Device
 
 
 class CompiledGraph(Compiled):

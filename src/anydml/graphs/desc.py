@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from anydml import _json
-from anydml.errors import ArgumentError, ArgumentTypeError, ModelError
+from anydml.core import _json
+from anydml.core.errors import ArgumentError, ArgumentTypeError, ModelError
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Descriptor, page_name
-from anydml.registry import from_json as descriptor_from_json
-from anydml.tensor import TensorDesc
+from anydml.ops._registry import from_json as descriptor_from_json
 
 _TYPE_PREFIX = "DML_GRAPH_NODE_TYPE_"
 

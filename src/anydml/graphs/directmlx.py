@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from anydml.dtypes import DataType
-from anydml.errors import InvalidDescriptorError, Violation
-from anydml.levels import LATEST
+from anydml.core.dtypes import DataType
+from anydml.core.errors import InvalidDescriptorError, Violation
+from anydml.core.levels import LATEST
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role, ScalarKind
+from anydml.ops._registry import OPERATORS
 from anydml.ops._shapes import fixed
-from anydml.registry import OPERATORS
-from anydml.tensor import TensorDesc
 
 Values = Mapping[str, Any]
 TensorPolicy = Callable[[DataType, tuple[int, ...]], TensorDesc]

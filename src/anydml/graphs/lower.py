@@ -12,11 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from anydml.binding import elements_size
-from anydml.graphs.check import Place, Ports, topological_order
-from anydml.graphs.desc import ConstantNode, GraphDesc
-from anydml.ops._fields import Role
-from anydml.program import (
+from anydml.core.program import (
     ArraySpec,
     Constant,
     IndexUse,
@@ -25,7 +21,11 @@ from anydml.program import (
     Program,
     Slot,
 )
-from anydml.tensor import TensorDesc
+from anydml.core.tensor import TensorDesc
+from anydml.devices.binding import elements_size
+from anydml.graphs.check import Place, Ports, topological_order
+from anydml.graphs.desc import ConstantNode, GraphDesc
+from anydml.ops._fields import Role
 
 NAME = "graph"
 """What messages call the program of a graph."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from anydml._json import short_repr
-from anydml.dtypes import DataType
-from anydml.errors import AnyDMLError, ModelError
+from anydml.core._json import short_repr
+from anydml.core.dtypes import DataType
+from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.graphs._flatbuffers import Source, Table
 from anydml.graphs.desc import (
     ConstantNode,
@@ -28,8 +29,7 @@ from anydml.graphs.desc import (
 )
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import BoolKind, EnumerationKind, Kind, NestedKind, Role, ScalarKind
-from anydml.registry import operator_named
-from anydml.tensor import TensorDesc, TensorFlags
+from anydml.ops._registry import operator_named
 
 # What names a file in the graph's own folder.
 _PLAIN: Final = re.compile(r"(?!\.)[^/\\\0]{1,200}")
@@ -88,7 +88,7 @@ def read_serialized_graph(path: str | Path) -> GraphDesc:
     >>> import anydml as dml
     >>> dml.read_serialized_graph("no such file.bin")
     Traceback (most recent call last):
-    anydml.errors.ModelError: File 'no such file.bin' cannot be read: No such file or directory.
+    anydml.ModelError: File 'no such file.bin' cannot be read: No such file or directory.
     """
     folder = os.path.dirname(path)
 

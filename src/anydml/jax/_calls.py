@@ -14,12 +14,12 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from anydml.errors import ArgumentError
+from anydml.core.errors import ArgumentError
+from anydml.core.program import Dynamic
 from anydml.functions._spec import SPECS, FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._kernels import Traced
 from anydml.jax._namespace import Namespace
-from anydml.program import Dynamic
 
 PRIMITIVE: Final[Any] = Primitive("anydml")
 """A call as JAX knows it: the function's name, its attributes, and the most threads it may use."""

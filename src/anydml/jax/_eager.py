@@ -9,11 +9,11 @@ from typing import Any, Final, NoReturn
 import jax
 import numpy as np
 
-from anydml import threads
-from anydml._json import short_repr
 from anydml._native import native
-from anydml.backends import cuda
-from anydml.errors import AnyDMLError, ArgumentError, ArgumentTypeError
+from anydml.core._json import short_repr
+from anydml.core.errors import AnyDMLError, ArgumentError, ArgumentTypeError
+from anydml.devices import threads
+from anydml.devices.backends import cuda
 from anydml.functions._attributes import members_of
 from anydml.functions._spec import FunctionSpec
 from anydml.jax import _kernels

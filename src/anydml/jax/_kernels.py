@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from anydml._native import native
-from anydml.backends import cuda
-from anydml.errors import AnyDMLError
+from anydml.core.errors import AnyDMLError
+from anydml.devices.backends import cuda
 
 Traced: TypeAlias = Any
 """An array of JAX, traced or not: the package's types are not needed to check this one."""

@@ -11,8 +11,14 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from anydml import arrays
-from anydml.arrays import (
+from anydml import libraries as arrays
+from anydml.core.errors import ArgumentError
+from anydml.engines._jax import x64
+from anydml.functions import _arguments, _attributes
+from anydml.functions._spec import FunctionSpec
+from anydml.jax import _kernels
+from anydml.jax._kernels import Traced
+from anydml.libraries import (
     as_operand,
     as_type,
     check_dtype,
@@ -20,12 +26,6 @@ from anydml.arrays import (
     reject_dask,
     to_counterpart,
 )
-from anydml.engines._jax import x64
-from anydml.errors import ArgumentError
-from anydml.functions import _arguments, _attributes
-from anydml.functions._spec import FunctionSpec
-from anydml.jax import _kernels
-from anydml.jax._kernels import Traced
 
 with jax.ensure_compile_time_eval():  # the first import may come from code that is being traced
     _EMPTY: Final = jnp.zeros(0)

@@ -16,13 +16,13 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from anydml import threads
 from anydml._native import native
-from anydml.arrays import as_numpy
+from anydml.devices import threads
 from anydml.functions._spec import FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._calls import call, trace
 from anydml.jax._namespace import ARRAY, HostNamespace
+from anydml.libraries import as_numpy
 
 DEFAULT: Final = object()
 """Stands for the default value of the last operand, which is a constant of the program."""

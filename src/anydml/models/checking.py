@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml._json import short_repr
-from anydml.binding import bind, elements_size, refuse_overlap
-from anydml.device import Device
-from anydml.errors import AnyDMLError, MissingKernelError, ModelError, Violation
+from anydml.core._json import short_repr
+from anydml.core.errors import AnyDMLError, MissingKernelError, ModelError, Violation
+from anydml.core.problems import Problem
+from anydml.devices.binding import bind, elements_size, refuse_overlap
+from anydml.devices.device import Device
+from anydml.devices.operators import CompiledOperator
 from anydml.graphs.compiled import CompiledGraph
 from anydml.graphs.desc import GraphDesc
-from anydml.lifecycle import CompiledOperator
 from anydml.models.commands import Dispatch, WriteFile
 from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, is_owned
 from anydml.models.files import Place, target_problem
@@ -24,7 +25,6 @@ from anydml.models.locations import within
 from anydml.models.paths import Limits, output_folder, own_folder, parts_below
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
-from anydml.problems import Problem
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

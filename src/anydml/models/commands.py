@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml import _json
-from anydml.errors import ModelError
+from anydml.core import _json
+from anydml.core.errors import ModelError
 from anydml.models import pictures
 from anydml.models.dispatchables import Bindings, read_bindings, referenced_resources
 from anydml.models.resources import Array, Resource

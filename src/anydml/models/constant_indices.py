@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anydml._json import short_repr
-from anydml.backends._sequence import index_error
-from anydml.binding import bind, elements_size
-from anydml.errors import ModelError
+from anydml.core._json import short_repr
+from anydml.core.errors import ModelError
+from anydml.core.program import IndexUse, Program
+from anydml.core.tensor import TensorDesc
+from anydml.devices.backends._sequence import index_error
+from anydml.devices.binding import bind, elements_size
 from anydml.models.commands import Dispatch
 from anydml.models.dispatchables import (
     Dispatchable,
@@ -24,8 +26,6 @@ from anydml.models.loader import Model
 from anydml.models.locations import within
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
-from anydml.program import IndexUse, Program
-from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

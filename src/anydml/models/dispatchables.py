@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from anydml import _json
-from anydml._json import json_shown, short_repr
-from anydml.binding import elements_size
-from anydml.errors import ModelError
+from anydml.core import _json
+from anydml.core._json import json_shown, short_repr
+from anydml.core.errors import ModelError
+from anydml.core.tensor import TensorDesc, TensorFlags
+from anydml.devices.binding import elements_size
 from anydml.graphs.desc import GraphDesc
 from anydml.models.graphs import GraphOperator, read_graph_at
 from anydml.models.paths import Folder
 from anydml.models.resources import Resource, read_place
 from anydml.ops._descriptor import DESCRIBED_IN, Descriptor
 from anydml.ops._fields import FieldInfo
-from anydml.registry import from_json
-from anydml.tensor import TensorDesc, TensorFlags
+from anydml.ops._registry import from_json
 
 # Kinds that need a device or a runtime of their own.
 _OTHER_KINDS: Final = ("hlsl", "onnx")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from anydml.dtypes import DataType
+from anydml.core.dtypes import DataType
 from anydml.models.loader import Model, model_from_text
 from anydml.models.paths import Limits
 from anydml.models.results import json_numbers
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
-from anydml.registry import OPERATORS
+from anydml.ops._registry import OPERATORS
 
 
 def example_model(operator: str, limits: Limits | None = None) -> Model:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
-from anydml.errors import ModelError
+from anydml.core.errors import ModelError
 from anydml.models.paths import Folder, parts_below
 
 # On Linux a folder that may be entered but not listed can be passed through as well.

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from anydml._json import short_repr
-from anydml.binding import elements_size
-from anydml.dtypes import DataType
-from anydml.errors import ModelError, Violation
+from anydml.core._json import short_repr
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ModelError, Violation
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.program import Program
+from anydml.core.tensor import TensorDesc
+from anydml.devices.binding import elements_size
 from anydml.graphs.check import violations
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, Lowered, lower
 from anydml.graphs.serialized import DATA_SUFFIX, Constants, graph_from_bytes
-from anydml.levels import LATEST, FeatureLevel
 from anydml.models import npy
 from anydml.models.files import Place, state
 from anydml.models.paths import Folder, parts_below
 from anydml.ops._fields import FieldInfo, Role, TensorKind
-from anydml.program import Program
-from anydml.tensor import TensorDesc
 
 
 class GraphOperator:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml import _json
-from anydml.dtypes import DataType
-from anydml.errors import ModelError
+from anydml.core import _json
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ModelError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

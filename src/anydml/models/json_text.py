@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from anydml._json import Fields, json_shown
-from anydml.errors import ModelError
-from anydml.problems import Problem
+from anydml.core._json import Fields, json_shown
+from anydml.core.errors import ModelError
+from anydml.core.problems import Problem
 
 # A string or comment that is not closed runs to the end of the text: each character is looked at
 # once, whatever the text.

@@ -9,9 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
-from anydml import _json
-from anydml._json import Fields, short_repr
-from anydml.errors import AnyDMLError, ModelError
+from anydml.core import _json
+from anydml.core._json import Fields, short_repr
+from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.problems import Problem
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.serialized import graph_from_bytes
 from anydml.models.commands import Command, Dispatch, Print, WriteFile, read_command
@@ -31,7 +32,6 @@ from anydml.models.paths import Folder, Limits, model_name, output_folder, parts
 from anydml.models.resources import Resource, read_resource
 from anydml.models.unread_members import find_unread_members
 from anydml.ops._fields import Role
-from anydml.problems import Problem
 
 T = TypeVar("T")
 

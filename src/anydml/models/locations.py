@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from anydml._json import short_repr
-from anydml.problems import Problem
+from anydml.core._json import short_repr
+from anydml.core.problems import Problem
 
 _WORDS: Final = {
     "resources": "Resource {}",

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
-from anydml._json import short_repr
-from anydml.dtypes import DataType
-from anydml.errors import AnyDMLError, ModelError
+from anydml.core._json import short_repr
+from anydml.core.dtypes import DataType
+from anydml.core.errors import AnyDMLError, ModelError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

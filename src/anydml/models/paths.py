@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from anydml._json import short_repr
-from anydml.errors import ModelError
+from anydml.core._json import short_repr
+from anydml.core.errors import ModelError
 
 GIBIBYTE: Final = 2**30
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anydml._json import short_repr
-from anydml.device import Device
-from anydml.errors import ModelError, Violation
-from anydml.levels import FeatureLevel
+from anydml.core._json import short_repr
+from anydml.core.errors import ModelError, Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.problems import Problem, members, pointer
+from anydml.devices.device import Device
 from anydml.models.checking import (
     Target,
     compile_dispatchable,
@@ -23,7 +24,6 @@ from anydml.models.constant_indices import index_problems
 from anydml.models.dispatchables import Dispatchable
 from anydml.models.loader import Model, read_model
 from anydml.models.paths import Limits
-from anydml.problems import Problem, members, pointer
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from anydml import _json
-from anydml.dtypes import DataType
-from anydml.errors import ModelError
+from anydml.core import _json
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ModelError
 from anydml.models import initial_values, npy, pictures
 from anydml.models.files import Place, State, state
 from anydml.models.paths import Folder, parts_below

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from anydml.dtypes import DataType
-from anydml.errors import ModelError
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ModelError
+from anydml.core.tensor import TensorDesc
 from anydml.models import npy
 from anydml.models.commands import Dispatch, WriteFile
 from anydml.models.files import open_file
 from anydml.models.loader import Model
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

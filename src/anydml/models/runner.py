@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import short_repr
-from anydml.device import Device
-from anydml.errors import AnyDMLError, ArgumentError, ModelError
+from anydml.core._json import short_repr
+from anydml.core.errors import AnyDMLError, ArgumentError, ModelError
+from anydml.core.tensor import TensorDesc
+from anydml.devices.device import Device
+from anydml.devices.operators import CompiledOperator
 from anydml.graphs.compiled import CompiledGraph
-from anydml.lifecycle import CompiledOperator
 from anydml.models import npy, pictures
 from anydml.models.checking import compile_dispatchable, refusal, run_problems
 from anydml.models.commands import Dispatch, Print, WriteFile
@@ -30,7 +31,6 @@ from anydml.models.resources import Resource
 from anydml.models.results import arrays, elements
 from anydml.models.timing import timed
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

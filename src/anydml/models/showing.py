@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import TensorDesc
 from anydml.drawing import Box, Line, draw_boxes, draw_graph, tensor_label
 from anydml.graphs.desc import GraphDesc
-from anydml.levels import FeatureLevel
 from anydml.models.commands import Dispatch
 from anydml.models.dispatchables import Bindings, Dispatchable
 from anydml.models.loader import Model, load_model_or_graph
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 
 def draw_file(path: Path, level: FeatureLevel) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from anydml._json import short_repr
+from anydml.core._json import short_repr
 
 
 def timed(index: int, name: str, operator: str, seconds: Sequence[float]) -> str:

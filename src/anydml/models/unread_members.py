@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from anydml._json import Fields, or_similar, short_repr
+from anydml.core._json import Fields, or_similar, short_repr
 from anydml.models.commands import Command, Dispatch
 from anydml.models.dispatchables import Bindings, Dispatchable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from anydml.dtypes import DataType
-from anydml.levels import FeatureLevel
+from anydml.core.dtypes import DataType
+from anydml.core.levels import FeatureLevel
 
 if TYPE_CHECKING:
     from anydml.ops._descriptor import Descriptor

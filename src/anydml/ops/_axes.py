@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from anydml.core.errors import Violation
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
 from anydml.ops._numbers import span
 
 

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from anydml.dtypes import DataType
+from anydml.core.dtypes import DataType
+from anydml.core.errors import InvalidDescriptorError, Violation
+from anydml.core.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
+from anydml.core.tensor import TensorDesc
 from anydml.engines import Engine
-from anydml.errors import InvalidDescriptorError, Violation
 from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._fields import FieldInfo, NestedKind, Role
 from anydml.ops._shapes import spec_of
-from anydml.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
-from anydml.tensor import TensorDesc
 
 _FREE: Final = ArraySpec((), None)
 """An output whose type the caller chooses."""

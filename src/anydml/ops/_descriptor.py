@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from anydml import _json
-from anydml.errors import ArgumentTypeError, InvalidDescriptorError, Violation
-from anydml.exactness import EXACT, Tolerance
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError, Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.program import ArraySpec, IndexUse, Inferred, KernelCall, Program, Slot
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import EXACT, Tolerance
 from anydml.ops._advice import at_level, operator_without_options, why_not_fused
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support
 from anydml.ops._shapes import declared_as, fixed, spec_of
-from anydml.program import ArraySpec, IndexUse, Inferred, KernelCall, Program, Slot
-from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Sequence[Array]

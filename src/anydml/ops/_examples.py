@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anydml.core.tensor import TensorDesc
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
-from anydml.tensor import TensorDesc
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

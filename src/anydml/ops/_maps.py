@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anydml.core.tensor import TensorDesc
 from anydml.ops._computed import Map
 from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
-from anydml.tensor import TensorDesc
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from anydml.dtypes import DataType, data_types
-from anydml.levels import FeatureLevel
+from anydml.core.dtypes import DataType, data_types
+from anydml.core.levels import FeatureLevel
 from anydml.ops._numbers import span
 
 

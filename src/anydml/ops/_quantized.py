@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
 from anydml.ops._computed import Computed, same_as
 from anydml.ops._fields import Role
-from anydml.program import ArraySpec
 
 Specs = Mapping[str, ArraySpec | None]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anydml.dtypes import DataType
-from anydml.errors import Violation
+from anydml.core.dtypes import DataType
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Attributes
 from anydml.ops._numbers import span
-from anydml.program import ArraySpec
-from anydml.tensor import TensorDesc
 
 Named = tuple[str, TensorDesc]
 """A tensor with the path that a message gives it."""

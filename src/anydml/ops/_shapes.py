@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from anydml.errors import Violation
-from anydml.program import ArraySpec, Dynamic
-from anydml.tensor import TensorDesc
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Dynamic
+from anydml.core.tensor import TensorDesc
 
 
 def spec_of(tensor: TensorDesc, sizes: tuple[int, ...] | None = None) -> ArraySpec:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from anydml._json import UINT32_MAX
+from anydml.core._json import UINT32_MAX
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
 from anydml.ops._descriptor import Attributes, page_name
-from anydml.program import ArraySpec
 
 _ARRAYS: Final = (
     "strides", "window_size", "window_sizes", "dilations", "start_padding", "end_padding",

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import products, ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import products, ulp
-from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
 from anydml.ops._family import Family
 from anydml.ops._fields import floating, input_field, output_field
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

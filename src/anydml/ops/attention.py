@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from anydml._literals import MultiheadAttentionMaskTypeName
+from anydml.core._literals import MultiheadAttentionMaskTypeName
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import ulp
 from anydml.ops._attention import (
     BOOLEAN,
     END_START,
@@ -29,8 +31,6 @@ from anydml.ops._descriptor import Attributes, page_name
 from anydml.ops._family import Family
 from anydml.ops._fields import Role, enumeration, floating, input_field, output_field, uint
 from anydml.ops.enumerations import MultiheadAttentionMaskType
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

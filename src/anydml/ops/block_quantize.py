@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml._literals import QuantizationTypeName
-from anydml.dtypes import DataType, data_types
+from anydml.core._literals import QuantizationTypeName
+from anydml.core.dtypes import DataType, data_types
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
-from anydml.errors import Violation
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, enumeration, input_field, input_list, output_field
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.QUANTIZED
 

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import cast_element
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.ELEMENTWISE
 

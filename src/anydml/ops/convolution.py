@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from anydml._literals import ConvolutionDirectionName, ConvolutionModeName
+from anydml.core._literals import ConvolutionDirectionName, ConvolutionModeName
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
-from anydml.errors import Violation
-from anydml.exactness import products
 from anydml.ops._computed import Computed, same_as, same_rank
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
@@ -26,8 +28,6 @@ from anydml.ops._shapes import spec_of
 from anydml.ops._windows import check_arrays, check_sizes, count_windows
 from anydml.ops.activations import FUSABLE, Fusable
 from anydml.ops.elementwise import ElementWiseClip
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

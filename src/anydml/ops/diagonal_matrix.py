@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from anydml._literals import DataTypeName
-from anydml.dtypes import DataType
+from anydml.core._literals import DataTypeName
+from anydml.core.dtypes import DataType
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
 from anydml.ops._computed import Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
@@ -28,8 +30,6 @@ from anydml.ops._fields import (
     scalar,
 )
 from anydml.ops._rules import type_of_scalar
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.CREATE
 

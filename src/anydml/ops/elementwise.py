@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anydml._literals import DataTypeName, RoundingModeName
-from anydml.dtypes import DataType
+from anydml.core._literals import DataTypeName, RoundingModeName
+from anydml.core.dtypes import DataType
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import sums, ulp
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
-from anydml.errors import Violation
-from anydml.exactness import sums, ulp
-from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
 from anydml.ops._family import Family
 from anydml.ops._fields import (
@@ -34,7 +35,6 @@ from anydml.ops._fields import (
 from anydml.ops._maps import Binary, Function, Unary
 from anydml.ops._rules import type_of_scalar
 from anydml.ops.activations import FUSABLE, Activation, ActivationRelu, Fusable
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.ELEMENTWISE
 

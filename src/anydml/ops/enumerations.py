@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anydml.enums import NamedEnum
+from anydml.core.enums import NamedEnum
 
 
 class AxisDirection(NamedEnum):

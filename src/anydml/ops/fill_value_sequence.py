@@ -27,15 +27,15 @@ from typing import Any
 
 import numpy as np
 
-from anydml._literals import DataTypeName
-from anydml.dtypes import DataType
-from anydml.errors import Violation
+from anydml.core._literals import DataTypeName
+from anydml.core.dtypes import DataType
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._rules import number_of, type_of_scalar
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.CREATE
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import sums
 from anydml.ops._computed import Computed, Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_field, uints
 from anydml.ops._windows import check_arrays, count_windows
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._literals import DataTypeName
-from anydml.dtypes import DataType
+from anydml.core._literals import DataTypeName
+from anydml.core.dtypes import DataType
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import ulp
 from anydml.ops._axes import neighbours
 from anydml.ops._computed import Map, Sized
 from anydml.ops._descriptor import Attributes
@@ -33,8 +35,6 @@ from anydml.ops._fields import (
 from anydml.ops._rules import type_of_scalar
 from anydml.ops.elementwise import number
 from anydml.ops.slice1 import Slice1, first_places
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.TRAINING
 

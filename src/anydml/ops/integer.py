@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import products
 from anydml.ops._computed import Computed, same_as, same_rank
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
@@ -32,8 +34,6 @@ from anydml.ops._quantized import (
     type_of_output,
     wrapped,
 )
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.QUANTIZED
 

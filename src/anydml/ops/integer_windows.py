@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
@@ -30,8 +32,6 @@ from anydml.ops._quantized import (
 )
 from anydml.ops.convolution import Convolution, ConvolutionDirection
 from anydml.ops.pooling import AveragePooling, AveragePooling1, Dilated
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.QUANTIZED
 

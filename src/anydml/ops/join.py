@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from anydml.errors import Violation
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_list, output_field, uint
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.MOVE
 

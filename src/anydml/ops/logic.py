@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from anydml._literals import IsInfinityModeName
+from anydml.core._literals import IsInfinityModeName
+from anydml.core.enums import NamedEnum
+from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
 from anydml.ops._computed import Map
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field
 from anydml.ops._maps import Binary, Function
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.ELEMENTWISE
 

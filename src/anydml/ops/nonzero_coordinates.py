@@ -22,13 +22,13 @@ from math import prod
 
 import numpy as np
 
-from anydml.errors import Violation
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Dynamic, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import span
-from anydml.program import ArraySpec, Dynamic, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.SELECT
 

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import ulp
-from anydml.levels import FeatureLevel
 from anydml.ops._axes import distinct_axes, mean, neighbours, one_axis, total
 from anydml.ops._computed import Computed, Map, broadcast_to_input
 from anydml.ops._descriptor import Attributes
@@ -28,8 +30,6 @@ from anydml.ops._fields import (
     uints,
 )
 from anydml.ops.activations import FUSABLE, ActivationRelu, Fusable
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

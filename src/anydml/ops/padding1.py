@@ -36,11 +36,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._literals import DataTypeName, PaddingModeName
-from anydml.dtypes import DataType
-from anydml.enums import NamedEnum
-from anydml.errors import Violation
-from anydml.levels import FeatureLevel
+from anydml.core._literals import DataTypeName, PaddingModeName
+from anydml.core.dtypes import DataType
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
@@ -54,8 +56,6 @@ from anydml.ops._fields import (
     uints,
 )
 from anydml.ops._numbers import bits_of, cast_element, value_of
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.MOVE
 

@@ -12,16 +12,16 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import ulp
-from anydml.levels import FeatureLevel
 from anydml.ops._computed import Computed, Map
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.QUANTIZED
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml._literals import RandomGeneratorTypeName
+from anydml.core._literals import RandomGeneratorTypeName
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
-from anydml.errors import Violation
 from anydml.ops._computed import Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.CREATE
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from anydml._literals import DepthSpaceOrderName
+from anydml.core._literals import DepthSpaceOrderName
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
-from anydml.errors import Violation
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field, uint
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.MOVE
 

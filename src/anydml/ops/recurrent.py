@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from anydml._literals import RecurrentNetworkDirectionName
+from anydml.core._literals import RecurrentNetworkDirectionName
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc, TensorFlags
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.enums import NamedEnum
-from anydml.errors import Violation
-from anydml.exactness import ulp
 from anydml.ops._computed import Computed, same_as
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
@@ -34,8 +36,6 @@ from anydml.ops._fields import (
     output_field,
 )
 from anydml.ops.activations import FUSABLE, ActivationSigmoid, ActivationTanh, Fusable
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc, TensorFlags
 
 FAMILY = Family.NETWORKS
 

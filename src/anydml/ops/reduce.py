@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anydml._literals import AxisDirectionName, ReduceFunctionName
+from anydml.core._literals import AxisDirectionName, ReduceFunctionName
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import EXACT, ulp
 from anydml.engines import Array, Engine
-from anydml.exactness import EXACT, ulp
 from anydml.ops._axes import distinct_axes, mean, merge_axes, one_axis, total
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
@@ -28,8 +30,6 @@ from anydml.ops._fields import (
     uints,
 )
 from anydml.ops.enumerations import AxisDirection, ReduceFunction
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

@@ -14,10 +14,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from anydml._literals import AxisDirectionName, InterpolationModeName
+from anydml.core._literals import AxisDirectionName, InterpolationModeName
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import products
 from anydml.ops._computed import Sized
 from anydml.ops._descriptor import Attributes, page_name
 from anydml.ops._family import Family
@@ -31,8 +33,6 @@ from anydml.ops._fields import (
     output_field,
 )
 from anydml.ops.enumerations import AxisDirection, InterpolationMode
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml._literals import InterpolationModeName, ReduceFunctionName
+from anydml.core._literals import InterpolationModeName, ReduceFunctionName
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import ulp
 from anydml.ops._computed import Computed, Sized, same_as
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
@@ -30,8 +32,6 @@ from anydml.ops._fields import (
 )
 from anydml.ops._regions import Grid, Run, first_elements
 from anydml.ops.enumerations import InterpolationMode, ReduceFunction
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tolerance import EXACT, ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import EXACT, ulp
-from anydml.levels import FeatureLevel
 from anydml.ops._axes import distinct_axes, merge_axes
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, uints
 from anydml.ops.activations import Activation
-from anydml.program import ArraySpec, Inferred
 
 FAMILY = Family.NETWORKS
 

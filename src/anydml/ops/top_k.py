@@ -24,15 +24,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from anydml._literals import AxisDirectionName
-from anydml.errors import Violation
+from anydml.core._literals import AxisDirectionName
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field, uint
 from anydml.ops.enumerations import AxisDirection
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.SELECT
 

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred, Slot
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import ulp
 from anydml.ops._axes import mean, total
 from anydml.ops._computed import Computed, broadcast_to_input, same_as
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import Role, floating, input_field, nested, output_field
 from anydml.ops.activations import FUSABLE, Fusable
-from anydml.program import ArraySpec, Inferred, Slot
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.TRAINING
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import ulp
-from anydml.levels import FeatureLevel
 from anydml.ops._computed import Map
 from anydml.ops._family import Family
 from anydml.ops._fields import ScaleBias, floating, input_field, output_field, scale_bias
 from anydml.ops._maps import Binary, Unary
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.ELEMENTWISE
 

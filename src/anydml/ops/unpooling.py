@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
+from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
-from anydml.errors import Violation
-from anydml.exactness import sums
 from anydml.ops._computed import Computed, Sized, same_as
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import boolean, input_field, output_field
 from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
 from anydml.ops.pooling import Dilated, Windows
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.TRAINING
 

@@ -30,16 +30,16 @@ from typing import Any
 
 import numpy as np
 
-from anydml._json import UINT32_MAX
-from anydml._literals import InterpolationModeName
-from anydml.errors import Violation
+from anydml.core._json import UINT32_MAX
+from anydml.core._literals import InterpolationModeName
+from anydml.core.errors import Violation
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
 from anydml.ops._numbers import cast_element, span
 from anydml.ops.enumerations import InterpolationMode
-from anydml.program import ArraySpec, Inferred
-from anydml.tensor import TensorDesc
 
 FAMILY = Family.NETWORKS
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final
 
 from anydml import pydirectml
-from anydml.errors import AnyDMLError
+from anydml.core.errors import AnyDMLError
 
 _USAGE: Final = "Usage: python -m anydml.pydirectml SCRIPT [ARGUMENT ...]"
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar
 
-from anydml.dtypes import DataType
-from anydml.errors import ArgumentTypeError
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ArgumentTypeError
 from anydml.ops import (
     ConvolutionDirection,
     ConvolutionMode,

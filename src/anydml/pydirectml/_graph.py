@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml import device as devices
-from anydml._json import short_repr
-from anydml.binding import elements_size
-from anydml.errors import ArgumentError, ArgumentTypeError, BindingError, DeviceError
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError, ArgumentTypeError, BindingError, DeviceError
+from anydml.core.tensor import TensorFlags
+from anydml.devices import device as devices
+from anydml.devices.binding import elements_size
 from anydml.graphs import build
 from anydml.graphs.compiled import CompiledGraph
 from anydml.ops._fields import ScaleBias
 from anydml.pydirectml._types import ExecutionFlags, TensorDesc, desc_of, tensor_of
-from anydml.tensor import TensorFlags
 
 __all__ = [
     "Binding",

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml import tensor
-from anydml._json import short_repr
-from anydml.dtypes import DataType
-from anydml.errors import ArgumentTypeError
+from anydml.core import tensor
+from anydml.core._json import short_repr
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ArgumentTypeError
+from anydml.core.tensor import TensorFlags
 from anydml.ops import (
     ConvolutionDirection,
     ConvolutionMode,
@@ -23,8 +24,7 @@ from anydml.ops import (
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES
-from anydml.registry import OPERATORS
-from anydml.tensor import TensorFlags
+from anydml.ops._registry import OPERATORS
 
 __all__ = [
     "ConvolutionDirection",

@@ -11,8 +11,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Final, TypeVar, cast
 
-from anydml._json import short_repr
-from anydml.errors import ArgumentError, ArgumentTypeError, IndexOutOfRangeError
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError, ArgumentTypeError, IndexOutOfRangeError
 from anydml.torch._pytorch import torch
 from anydml.torch._pytorch_rules import (
     error_of,

@@ -7,9 +7,9 @@ from math import prod
 from typing import Any, Final
 
 from anydml._native import native
-from anydml.arrays import type_of
-from anydml.arrays._torch import TYPE_NAMES
-from anydml.errors import AllocationError
+from anydml.core.errors import AllocationError
+from anydml.libraries import type_of
+from anydml.libraries._torch import TYPE_NAMES
 from anydml.torch._pytorch import Tensor, torch
 
 CODES: Final[dict[Any, int]] = {

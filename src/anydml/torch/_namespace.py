@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._json import did_you_mean, short_repr
 from anydml._native import INDEX_TYPES, NUMBERS
-from anydml.arrays import as_operand, is_added, reject_dask, type_of
-from anydml.arrays._torch import tensor_of
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.functions._spec import FunctionSpec
+from anydml.libraries import as_operand, is_added, reject_dask, type_of
+from anydml.libraries._torch import tensor_of
 from anydml.torch._pytorch import Tensor, torch
 
 is_compiling: Final[Any] = torch.compiler.is_compiling

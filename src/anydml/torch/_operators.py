@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from anydml._native import native
-from anydml.arrays._torch import bump_version, check_kind, check_rank
-from anydml.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.core.program import Dynamic
 from anydml.functions._spec import SPECS, FunctionSpec
-from anydml.program import Dynamic
+from anydml.libraries._torch import bump_version, check_kind, check_rank
 from anydml.torch._memory import block_of, is_plain, place_of
 from anydml.torch._namespace import Namespace
 from anydml.torch._pytorch import Tensor, torch

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from anydml._native import NUMBERS, REDUCTIONS
-from anydml.errors import ArgumentError, ArgumentTypeError
+from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import scatter, selection
 from anydml.torch._memory import is_plain
 from anydml.torch._pytorch import Tensor, torch

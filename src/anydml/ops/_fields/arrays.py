@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from anydml import _json
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import MAX_DIMENSIONS
 from anydml.ops._fields.base import (
     INT32_MAX,
     INT32_MIN,
@@ -20,7 +21,6 @@ from anydml.ops._fields.base import (
     json_int,
 )
 from anydml.ops._fields.real import FloatKind
-from anydml.tensor import MAX_DIMENSIONS
 
 _FLOAT = FloatKind()
 

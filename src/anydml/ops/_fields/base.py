@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml import _json
-from anydml.enums import NamedEnum
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.enums import NamedEnum
+from anydml.core.levels import FeatureLevel
 
 INT32_MIN: Final = -(2**31)
 INT32_MAX: Final = 2**31 - 1

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from anydml.core.tensor import TensorDesc
 from anydml.ops._fields.base import Kind
 from anydml.ops._fields.tensors import TensorKind
-from anydml.tensor import TensorDesc
 
 
 class Role(enum.Enum):

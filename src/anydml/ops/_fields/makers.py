@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from anydml.enums import NamedEnum
-from anydml.levels import FeatureLevel
+from anydml.core.enums import NamedEnum
+from anydml.core.levels import FeatureLevel
 from anydml.ops._fields.arrays import FloatsKind, IntegersKind
 from anydml.ops._fields.base import BoolKind, EnumerationKind, IntKind, Kind
 from anydml.ops._fields.info import Role

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from anydml import _json
-from anydml.errors import ModelError
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.errors import ModelError
+from anydml.core.levels import FeatureLevel
 from anydml.ops._fields.arrays import members_of
 from anydml.ops._fields.base import Kind, Outside, Siblings
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from anydml import _json
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.levels import FeatureLevel
 from anydml.ops._fields.base import Kind, Outside, Siblings
 
 

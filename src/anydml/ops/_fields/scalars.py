@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from anydml import _json
-from anydml.dtypes import DataType
-from anydml.errors import ModelError
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.dtypes import DataType
+from anydml.core.errors import ModelError
+from anydml.core.levels import FeatureLevel
 from anydml.ops._fields.base import Kind, Outside, Siblings, integer_of
 from anydml.ops._fields.real import Real, fits, range_text, real_of, rounded, written
 

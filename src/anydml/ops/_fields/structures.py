@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from anydml import _json
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.levels import FeatureLevel
 from anydml.ops._fields.base import Kind, Outside, Siblings
 from anydml.ops._fields.real import FloatKind
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from anydml import _json
-from anydml.levels import FeatureLevel
+from anydml.core import _json
+from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import TensorDesc
 from anydml.ops._fields.base import Kind, Outside, Siblings
-from anydml.tensor import TensorDesc
 
 
 @dataclass(frozen=True)

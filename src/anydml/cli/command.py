@@ -1,0 +1,423 @@
+"""The command `anydml`: run and check JSON models, look up operators and devices.
+
+Exit status: 0; 1 for a model that is wrong or fails, or anything else that fails; 2 for wrong
+usage; 130 after Ctrl-C. An error is one message on standard error, never a traceback (but in
+Python's development mode, ``python -X dev -m anydml``, for faults of the command itself).
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import anydml
+from anydml.cli import tables as catalogue
+from anydml.cli._options import (
+    PathType,
+    add_bounds_options,
+    add_model_options,
+    device_option,
+    feature_level_option,
+    to_expectation,
+    to_repeats,
+)
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core._progress import show_progress
+from anydml.core.comparison import Bounds, compare
+from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.levels import FeatureLevel
+from anydml.devices.backends import cuda
+from anydml.devices.device import Device
+from anydml.models import Limits, load_model, run_model
+from anydml.models.examples import example_model
+from anydml.models.files import system_reason
+from anydml.models.loader import STANDARD_INPUT
+from anydml.models.printing import visible
+from anydml.models.report import report
+from anydml.models.results import as_json as as_data
+from anydml.models.results import comparable, is_raw, read_array
+from anydml.models.showing import draw_file
+from anydml.ops._registry import OPERATORS, PREFIX, operator_meant, unknown_operator
+
+# For terminals that lack these characters.
+_INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
+                   "→": "->", "…": "...", "µ": "u", "²": "^2", "Σ": "sum of"}  # fmt: skip
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(anydml.__version__, message="anydml %(version)s")
+def commands() -> None:
+    """DirectML's operators on Linux: run, check and draw models and graphs from Windows."""
+
+
+@commands.command(short_help="Run a model or a graph.")
+@click.argument(
+    "model", metavar="[MODEL.json|GRAPH.bin|-]", type=PathType(path_type=Path), required=False
+)
+@click.option(
+    "--example",
+    metavar="OPERATOR",
+    help="Run an operator's example instead of a model: split, torch.topk, Softmax.",
+)
+@device_option
+@click.option(
+    "--repeat",
+    type=to_repeats,
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Run each dispatch N times, for timing.",
+)
+@click.option("--timing", is_flag=True, help="Print how long each dispatch took.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the written resources as JSON instead of the model's output.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    type=to_expectation,
+    multiple=True,
+    metavar="RESOURCE=FILE",
+    help="Compare a resource with a .npy file or a file of raw elements; fail if they differ.",
+)
+@add_bounds_options
+@add_model_options
+def run(
+    model: Path | None,
+    example: str | None,
+    device: str,
+    repeat: int,
+    timing: bool,
+    feature_level: FeatureLevel,
+    input_dir: Path | None,
+    output_dir: Path | None,
+    overwrite: bool,
+    memory_limit: int,
+    as_json: bool,
+    expected: tuple[tuple[str, Path], ...],
+    bounds: Bounds,
+) -> None:
+    """Run a JSON model or a graph, or one from standard input (-), and print its output.
+
+    A model reads files only from its own folder, and writes only to a new one. A graph is what ONNX
+    Runtime's DirectML provider has written (.bin), or JSON; its input x is read from x.npy or x.bin
+    in the same folder, and its outputs are printed.
+    """
+    if as_json and timing:
+        raise click.UsageError("--json and --timing cannot be combined")
+    if bounds != Bounds() and not expected:
+        raise click.UsageError(
+            "--ulp, --rtol and --atol: expected --expect RESOURCE=FILE to compare with, got none"
+        )
+    limits = Limits(output_dir, memory_limit, input_dir, overwrite)
+    if model is not None and example is None:
+        loaded = load_model(model, limits)
+    elif example is not None and model is None:
+        loaded = example_model(_operator(example), limits)
+    else:
+        got = "none" if model is None else "two of them"
+        raise click.UsageError(
+            f"expected MODEL.json, GRAPH.bin, - (standard input) or --example OPERATOR, got {got}"
+        )
+    for warning in loaded.warnings:
+        _say(f"Warning: {warning}")
+    for name, _ in expected:
+        if name not in loaded.resources:
+            raise click.UsageError(f"--expect: the model has no resource {name!r}"
+                                   f"{did_you_mean(name, loaded.resources)}")  # fmt: skip
+    expected_arrays = [(name, path, read_array(path)) for name, path in expected]
+    chosen = Device(device, feature_level=feature_level)
+    write = (lambda _: None) if as_json else sys.stdout.write
+    results = run_model(
+        loaded, chosen, write=write, repeat=repeat, timing=timing, progress=show_progress
+    )
+    if as_json:
+        _echo_json(as_data(loaded, results))
+    differ = False
+    for name, path, array in expected_arrays:
+        result = results[name]
+        names = f"{visible(name)}, {visible(str(path))}"
+        found = compare(result, comparable(array, result, path), bounds, names)
+        differ |= found.first is not None
+        sys.stdout.flush()
+        _say("\n".join(found.lines()))
+    if differ:
+        raise click.exceptions.Exit(1)
+
+
+@commands.command("compare", short_help="Compare two arrays.")
+@click.argument("got", metavar="A.npy", type=PathType(path_type=Path))
+@click.argument("expected", metavar="B.npy", type=PathType(path_type=Path))
+@add_bounds_options
+def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
+    """Print the largest difference of A from B, and the first element that exceeds the bounds.
+
+    Without options, every difference exceeds them. The exit status is 1 when an element does. A
+    file that is not .npy has raw elements, of the other file's type and shape.
+    """
+    names = f"{visible(str(got))}, {visible(str(expected))}"
+    one, other = read_array(got), read_array(expected)
+    if is_raw(got) and not is_raw(expected):
+        one = comparable(one, other, got)
+    elif is_raw(expected) and not is_raw(got):
+        other = comparable(other, one, expected)
+    found = compare(one, other, bounds, names)
+    _echo_lines(found.lines())
+    if found.first is not None:
+        raise click.exceptions.Exit(1)
+
+
+@commands.command(short_help="Check models and graphs without running them.")
+@click.argument(
+    "models",
+    metavar="MODEL.json|GRAPH.bin|-...",
+    type=PathType(path_type=Path),
+    nargs=-1,
+    required=True,
+)
+@device_option
+@add_model_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: an array with a report for each model."
+)
+def check(
+    models: tuple[Path, ...],
+    device: str,
+    feature_level: FeatureLevel,
+    input_dir: Path | None,
+    output_dir: Path | None,
+    overwrite: bool,
+    memory_limit: int,
+    as_json: bool,
+) -> None:
+    """Check JSON models and graphs without running them.
+
+    Prints every rule that an operator breaks, the lowest feature level that accepts it, everything
+    else that would stop a run, warnings, and the files that a run would write. The exit status is 1
+    if anything is wrong.
+    """
+    if [*map(str, models)].count(STANDARD_INPUT) > 1:
+        raise click.UsageError("standard input (-) can be read only once")
+    limits = Limits(output_dir, memory_limit, input_dir, overwrite)
+    chosen = Device(device, feature_level=feature_level)
+    reports = []
+    for path in models:
+        found = report(path, chosen, limits)
+        reports.append((found.good, found.as_json() if as_json else None))
+        if as_json:
+            continue
+        if len(models) > 1:
+            print(f"{visible(str(path))}:")
+        if found.unreadable:
+            sys.stdout.flush()  # the two may go to one place
+            where = f"{visible(str(path))}: " if len(models) > 1 else ""
+            _say("Error: " + "\n".join(f"{where}{problem}" for problem in found.unreadable))
+        for line in found.lines():
+            print(line)
+    if as_json:
+        print(json.dumps([text for _, text in reports], indent=1))
+    if not all(good for good, _ in reports):
+        raise click.exceptions.Exit(1)
+
+
+@commands.command(short_help="Draw a model or a graph.")
+@click.argument("model", metavar="MODEL.json|GRAPH.bin|-", type=PathType(path_type=Path))
+@click.option(
+    "-o", "--output", type=PathType(dir_okay=False, path_type=Path), metavar="FILE.svg|-",
+    default="-", help="The file to write; standard output by default.",
+)  # fmt: skip
+@feature_level_option
+@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool) -> None:
+    """Draw a JSON model or a graph (.bin, or JSON) as SVG.
+
+    Operators and tensors are boxes, with the sizes and types of what goes from one to the next.
+    What the feature level refuses is red. Nothing is run. Needs igraph (`pip install igraph`).
+    """
+    picture = draw_file(model, feature_level)
+    if str(output) == STANDARD_INPUT:
+        sys.stdout.write(picture)
+        return
+    try:
+        with output.open("w" if overwrite else "x", encoding="utf-8") as file:
+            file.write(picture)
+    except FileExistsError:
+        name = short_repr(str(output))
+        raise ModelError(f"File {name} exists: use another name or --overwrite.") from None
+    except OSError as error:  # a full disk, which Python reports without the name
+        name = short_repr(str(output))
+        raise ModelError(f"File {name} cannot be written: {system_reason(error)}.") from error
+
+
+@commands.command(short_help="List the operators, or describe one.")
+@click.argument("name", required=False)
+@click.option(
+    "--all",
+    is_flag=True,
+    expose_value=False,
+    help="List every operator of DirectML, as `anydml ops` without NAME does.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: every operator, or one.")
+def ops(name: str | None, as_json: bool) -> None:
+    """List the operators, or describe one: its meaning, fields and support table.
+
+    NAME is DirectML's name, or that of the same function elsewhere: TOP_K1, torch.topk, Concat.
+    """
+    if name is not None:
+        _show_operator(_operator(name), as_json)
+    elif as_json:
+        _echo_json(catalogue.operators_data())
+    else:
+        _echo_lines(catalogue.operators(_width()))
+
+
+def _show_operator(name: str, as_json: bool) -> None:
+    if as_json:
+        _echo_json(catalogue.operator_data(name))
+        return
+    operator = OPERATORS[name]
+    print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
+    print(f"{catalogue.meaning_of(operator)}\n")
+    if operator.ALSO_KNOWN_AS:
+        print(f"Also known as: {', '.join(operator.ALSO_KNOWN_AS.split())}\n")
+    _echo_lines(catalogue.fields(operator, _width()))
+    print()
+    _echo_lines(catalogue.support(operator, _width()))
+
+
+def _operator(name: str) -> str:
+    found = operator_meant(name)
+    if found is None:
+        raise click.UsageError(unknown_operator(name))
+    return found
+
+
+@commands.command(short_help="Show the devices of this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def devices(as_json: bool) -> None:
+    """Show the devices of this machine and how they compute."""
+    if as_json:
+        _echo_json(catalogue.devices_data())
+    else:
+        _echo_lines(catalogue.devices(_width()))
+
+
+def _echo_lines(lines: Iterable[str]) -> None:
+    print("\n".join(lines))
+
+
+def _echo_json(value: Any) -> None:
+    print(json.dumps(value, indent=1))
+
+
+def _width() -> int | None:
+    """The terminal's width; None without a terminal, so that rows are not wrapped."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size().columns
+    return None
+
+
+@commands.command()
+def warm() -> None:
+    """Compile all GPU kernels now instead of at their first use."""
+    found, _ = cuda.gpus()
+    for device, gpu in enumerate(found):
+        compiled, all_of_them = cuda.warm(device)
+        click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {all_of_them} compiled")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    _prepare_streams()
+    try:
+        status = commands.main(arguments, prog_name="anydml", standalone_mode=False)
+        sys.stdout.flush()  # here, where a closed pipe can still be reported
+    except click.ClickException as error:
+        _try_to_show(error.show)
+        return error.exit_code
+    except BrokenPipeError:
+        _drop(sys.stdout)  # the reader has closed the pipe
+        return 1
+    except (click.Abort, KeyboardInterrupt):
+        return _failed("interrupted", 130)
+    except MemoryError:
+        return _failed("not enough memory")
+    except AnyDMLError as error:
+        return _failed(str(error))
+    except OSError as error:
+        return _failed(_system_error(error))
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        return _failed(
+            f"internal error ({type(error).__name__}: {error}); please report it "
+            "with what `python -X dev -m anydml` shows"
+        )
+    return status if isinstance(status, int) else 0
+
+
+def _prepare_streams() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the parent process
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open to the end
+    codecs.register_error("anydml", _shown_instead)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names in a model may have any character
+            stream.reconfigure(errors="anydml")
+
+
+def _shown_instead(error: UnicodeError) -> tuple[str, int]:
+    """Replacements for characters that the terminal's encoding lacks."""
+    assert isinstance(error, UnicodeEncodeError)
+    characters = error.object[error.start : error.end]
+    escaped = (
+        _INSTEAD.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters
+    )
+    return "".join(escaped), error.end
+
+
+def _drop(stream: Any) -> None:
+    """Leave nothing to be flushed at exit, which would fail again, with a status of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _try_to_show(show: Callable[[], object]) -> None:
+    try:
+        show()
+        sys.stderr.flush()
+    except (OSError, UnicodeError):  # standard error is closed, or cannot encode the message
+        _drop(sys.stderr)
+
+
+def _say(message: str) -> None:
+    _try_to_show(lambda: print(message, file=sys.stderr))
+
+
+def _system_error(error: OSError) -> str:
+    """What the system refuses, and why; a model's files have messages of their own."""
+    where = "" if error.filename is None else f"{visible(str(error.filename))}: "
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        where = "standard output: "
+    return f"{where}{system_reason(error)}"
+
+
+def _failed(message: str, status: int = 1) -> int:
+    try:
+        sys.stdout.flush()  # what came before
+    except (OSError, UnicodeError):  # standard output is what failed: its disk is full, say
+        _drop(sys.stdout)
+    _say(f"Error: {message}")
+    return status

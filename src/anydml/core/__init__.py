@@ -1,0 +1,1 @@
+"""Errors, types, levels, tensors and programs; imports nothing from other layers."""

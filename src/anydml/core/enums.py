@@ -1,0 +1,71 @@
+"""Enums that are given by the member, its full header name or the name's suffix."""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+from anydml.core._json import did_you_mean, json_shown, short_repr
+from anydml.core.errors import ArgumentError, ModelError
+
+
+class NamedEnum(enum.IntEnum):
+    """An enumeration of the DirectML header; ``prefix()`` is what its full names begin with."""
+
+    @classmethod
+    def prefix(cls) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls.parse(value)  # a name, or an error of this package
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The member that `value` names: the member itself, its full name or its suffix."""
+        member = cls._find(value)
+        if member is None:
+            raise ArgumentError(
+                f"{cls.__name__}: expected {cls._expected(value, short_repr(value))}"
+            )
+        return member
+
+    @classmethod
+    def read_json(cls, value: object) -> Self:
+        """The same from a JSON field, whose name is the reader's to say."""
+        member = cls._find(value)
+        if member is None:
+            raise ModelError(f"Expected {cls._expected(value, json_shown(value))}")
+        return member
+
+    @classmethod
+    def _find(cls, value: object) -> Self | None:
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            for member in cls:
+                if value in (member.suffix, member.full_name):
+                    return member
+        return None
+
+    @classmethod
+    def _expected(cls, value: object, got: str) -> str:
+        names = [member.suffix for member in cls]
+        word = value.removeprefix(cls.prefix()) if type(value) is str else value
+        return f"one of {', '.join(names)}, got {got}{did_you_mean(word, names)}"
+
+    @property
+    def suffix(self) -> str:
+        """The name without the header's prefix, as `FLOAT32`."""
+        return self.name
+
+    @property
+    def full_name(self) -> str:
+        """The name in ``directml.h``."""
+        return self.prefix() + self.suffix
+
+    def __str__(self) -> str:
+        return self.suffix
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)

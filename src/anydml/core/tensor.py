@@ -1,0 +1,475 @@
+"""`TensorDesc`: DirectML's buffer tensor descriptor, its implied size and its JSON form."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Any
+
+from anydml.core import _json
+from anydml.core._literals import DataTypeName, TensorFlagsName
+from anydml.core.dtypes import DataType
+from anydml.core.enums import NamedEnum
+from anydml.core.errors import (
+    AllocationError,
+    ArgumentError,
+    ArgumentTypeError,
+    InvalidDescriptorError,
+    ModelError,
+    Violation,
+)
+
+MAX_DIMENSIONS = 8
+MAX_ELEMENTS = 2**32 - 1
+
+# Of a descriptor that is wrong anyway: a product of thousands of sizes would take hours.
+_MOST_SIZES = 64
+
+# Of the search for two elements in one place; real layouts need a handful, and a model can have
+# thousands of tensors that need them all.
+_MOST_STEPS = 1_000
+
+
+class TensorFlags(NamedEnum):
+    """``DML_TENSOR_FLAGS``: OWNED_BY_DML tensors are bound when the operator is initialised."""
+
+    NONE = 0
+    OWNED_BY_DML = 1
+
+    @classmethod
+    def prefix(cls) -> str:
+        return "DML_TENSOR_FLAG_"
+
+
+@dataclass(frozen=True, repr=False)
+class TensorDesc:
+    """A ``DML_BUFFER_TENSOR_DESC``.
+
+    Making one checks only that its fields are of the right kind; the rules are checked, all at
+    once, when an operator that uses it is checked or created.
+
+    Parameters
+    ----------
+    data_type : DataType or str
+        The element type: the enum, its full name or its suffix (``"FLOAT32"``).
+    sizes : sequence of int
+        1 to 8 sizes, each in 1..2^32 - 1, together at most 2^32 - 1 elements.
+    strides : sequence of int, optional
+        In elements, one for each size; 0 repeats the dimension (inputs only), larger than packed
+        leaves gaps. None means packed in row-major order.
+    flags : TensorFlags or str, optional
+        ``"NONE"`` or ``"OWNED_BY_DML"``.
+    total_tensor_size_in_bytes : int, optional
+        At least `minimum_size_in_bytes` (the default), and a multiple of 4.
+    guaranteed_base_offset_alignment : int, optional
+        0, or a power of two no smaller than the element.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.TensorDesc("FLOAT16", (1, 1, 3, 3)).minimum_size_in_bytes
+    20
+    """
+
+    data_type: DataType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    _: KW_ONLY
+    flags: TensorFlags
+    total_tensor_size_in_bytes: int
+    guaranteed_base_offset_alignment: int
+
+    def __init__(
+        self,
+        data_type: DataType | DataTypeName,
+        sizes: Iterable[int],
+        strides: Iterable[int] | None = None,
+        *,
+        flags: TensorFlags | TensorFlagsName | Iterable[TensorFlagsName] = TensorFlags.NONE,
+        total_tensor_size_in_bytes: int | None = None,
+        guaranteed_base_offset_alignment: int = 0,
+    ) -> None:
+        put = object.__setattr__
+        problems: list[Violation] = []
+
+        def convert(name: str, page_name: str, parse: Any, value: Any, rule: str) -> None:
+            try:
+                put(self, name, parse(value))
+            except (TypeError, ValueError):
+                problems.append(Violation(f"TensorDesc.{page_name}", rule, _json.short_repr(value)))
+
+        types = "one of " + ", ".join(map(str, DataType))
+        convert("data_type", "DataType", DataType.parse, data_type, types)
+        convert("sizes", "Sizes", _integers, sizes, "at most 8 integers")
+        convert("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
+             "at most 8 integers, or None")  # fmt: skip
+        convert("flags", "Flags", parse_flags, flags, "NONE or OWNED_BY_DML")
+        convert("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", _integer,
+             guaranteed_base_offset_alignment, "an integer")  # fmt: skip
+        if total_tensor_size_in_bytes is not None:
+            convert("total_tensor_size_in_bytes", "TotalTensorSizeInBytes", _integer,
+                 total_tensor_size_in_bytes, "an integer or None")  # fmt: skip
+        if problems:
+            raise InvalidDescriptorError(problems)
+        if total_tensor_size_in_bytes is None:
+            put(self, "total_tensor_size_in_bytes", self.minimum_size_in_bytes)
+
+    @classmethod
+    def from_array(cls, array: Any) -> TensorDesc:
+        """The descriptor of an array: its type, shape and, unless packed, its strides.
+
+        Descriptors have no rank 0: a scalar gives the sizes ``(1,)``.
+
+        Parameters
+        ----------
+        array : array_like
+            Anything with ``shape`` and ``dtype``, or that `numpy.asarray` takes. Strides must be
+            positive multiples of the element size (or 0).
+
+        Raises
+        ------
+        ArgumentError
+            The array's strides cannot be said in a descriptor.
+        """
+        import numpy as np
+
+        try:
+            view = np.asarray(frozen(array))
+        except (TypeError, ValueError, OverflowError, RecursionError, RuntimeError) as error:
+            raise ArgumentError(f"array: {error}") from error
+        except MemoryError:
+            raise AllocationError("array", None, f"an array of {_json.short_repr(array)}") from None
+        try:
+            data_type = DataType.from_numpy(view.dtype)
+        except ArgumentTypeError:
+            accepted = ", ".join(member.suffix for member in DataType if member.bits >= 8)
+            got = _json.short_repr(array) if view.dtype.kind == "O" else view.dtype
+            raise ArgumentTypeError(
+                f"array: expected elements of one of {accepted}, got {got}"
+            ) from None
+        sizes = view.shape or (1,)
+        if view.flags.c_contiguous:
+            return cls(data_type, sizes)
+        size = view.itemsize
+        if any(stride < 0 or stride % size for stride in view.strides):
+            raise ArgumentError(
+                f"array: expected strides that are non-negative multiples of the element size "
+                f"({size} bytes), got {view.strides}"
+            )
+        return cls(data_type, sizes, [stride // size for stride in view.strides])
+
+    @property
+    def dimension_count(self) -> int:
+        """The page's DimensionCount."""
+        return len(self.sizes)
+
+    @property
+    def element_count(self) -> int:
+        """Elements that the sizes make."""
+        return prod(self.sizes)
+
+    @cached_property
+    def element_strides(self) -> tuple[int, ...]:
+        """Strides in elements, packed ones where none are given."""
+        if self.strides is not None:
+            return self.strides
+        strides = []
+        stride = 1
+        for size in reversed(self.sizes):
+            strides.append(stride)
+            stride *= size
+        return tuple(reversed(strides))
+
+    @property
+    def minimum_size_in_bytes(self) -> int:
+        """The smallest buffer that holds the tensor, rounded up to 4 bytes.
+
+        Packed: the elements. Strided: up to the last element that the strides reach.
+        """
+        if self.strides is None:
+            elements = self.element_count
+        elif 0 in self.sizes:
+            elements = 0
+        else:
+            pairs = zip(self.sizes, self.strides, strict=False)
+            elements = 1 + sum((size - 1) * stride for size, stride in pairs)
+        return -(-elements * self.data_type.bits // 32) * 4
+
+    @property
+    def storage(self) -> TensorDesc:
+        """What is bound for the tensor: itself, or for a four-bit type its bytes as UINT8.
+
+        Each byte holds two elements, the first one in its low four bits.
+
+        Examples
+        --------
+        >>> import anydml as dml
+        >>> dml.TensorDesc("INT4", (3, 3)).storage
+        TensorDesc('UINT8', (5,))
+        """
+        if self.data_type.bits >= 8:
+            return self
+        pairs = zip(self.sizes, self.element_strides, strict=False)
+        elements = 1 + sum((size - 1) * stride for size, stride in pairs)
+        return TensorDesc(
+            DataType.UINT8,
+            (-(-elements // 2),),
+            flags=self.flags,
+            total_tensor_size_in_bytes=self.total_tensor_size_in_bytes,
+            guaranteed_base_offset_alignment=self.guaranteed_base_offset_alignment,
+        )
+
+    def check(self, output: bool = False) -> Iterator[Violation]:
+        """The tensor rules that hold for every operator; paths are relative to the tensor."""
+        count = self.dimension_count
+        if not 1 <= count <= MAX_DIMENSIONS:
+            yield Violation("DimensionCount", f"1..{MAX_DIMENSIONS}", count)
+        for i, size in enumerate(self.sizes):
+            if not 1 <= size <= _json.UINT32_MAX:
+                yield Violation(f"Sizes[{i}]", "1..2^32 - 1", size)
+        if self.element_count > MAX_ELEMENTS:
+            yield Violation("Sizes", "at most 2^32 - 1 elements", self.element_count)
+        strides_fit = True
+        if self.strides is not None:
+            if len(self.strides) != count:
+                strides_fit = False
+                noun = "stride" if count == 1 else "strides"
+                yield Violation("Strides", f"{count} {noun} (DimensionCount)", len(self.strides))
+            for i, stride in enumerate(self.strides):
+                if not 0 <= stride <= _json.UINT32_MAX:
+                    strides_fit = False
+                    yield Violation(f"Strides[{i}]", "0..2^32 - 1", stride)
+        total, minimum = self.total_tensor_size_in_bytes, self.minimum_size_in_bytes
+        if strides_fit and total < minimum:
+            yield Violation("TotalTensorSizeInBytes", f"at least {minimum}", total)
+        if total % 4 or total > _json.UINT64_MAX:
+            yield Violation("TotalTensorSizeInBytes", "a multiple of 4 below 2^64", total)
+        alignment, size = self.guaranteed_base_offset_alignment, max(self.data_type.element_size, 1)
+        power = 0 < alignment <= _json.UINT32_MAX and not alignment & (alignment - 1)
+        if alignment and (alignment < size or not power):
+            yield Violation(
+                "GuaranteedBaseOffsetAlignment",
+                f"0 or a power of two of at least {size} (the element size), at most 2^31",
+                alignment,
+            )
+        if output and self.flags is TensorFlags.OWNED_BY_DML:
+            yield Violation("Flags", "NONE (only inputs can be OWNED_BY_DML)", self.flags)
+        if output and strides_fit and count <= MAX_DIMENSIONS and self.overlaps_itself():
+            yield Violation(
+                "Strides", "strides without overlapping elements (an output)", self.strides
+            )
+
+    def overlaps_itself(self) -> bool:
+        """Whether two elements share memory: not allowed for outputs."""
+        if self.strides is None:
+            return False
+        return overlapping(self.sizes, self.strides)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form, with the page's field names; defaults are left out."""
+        fields: dict[str, Any] = {"DataType": self.data_type.suffix, "Sizes": list(self.sizes)}
+        if self.strides is not None:
+            fields["Strides"] = list(self.strides)
+        if self.flags is not TensorFlags.NONE:
+            fields["Flags"] = self.flags.suffix
+        if self.total_tensor_size_in_bytes != self.minimum_size_in_bytes:
+            fields["TotalTensorSizeInBytes"] = self.total_tensor_size_in_bytes
+        if self.guaranteed_base_offset_alignment:
+            fields["GuaranteedBaseOffsetAlignment"] = self.guaranteed_base_offset_alignment
+        return fields
+
+    @classmethod
+    def from_json(cls, value: Any) -> TensorDesc:
+        """The tensor that a JSON object describes; fields may be nested under ``Desc``.
+
+        Raises
+        ------
+        ModelError
+            Fields are missing, of the wrong kind or out of their range: all of them at once.
+        """
+        fields = _json.json_object(value)
+        faults = _json.Faults()
+        faults.field(fields, "Type", _buffer_type, None)
+        for nested in ("Desc", "desc"):
+            if nested in fields:
+                fields = _json.field(fields, nested, _json.json_object)
+                break
+        parse_field = faults.field
+        data_type = parse_field(fields, "DataType", DataType.read_json)
+        sizes = parse_field(fields, "Sizes", _dimensions)
+        count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
+        parse_field(fields, "DimensionCount", count, None)
+        strides = parse_field(fields, "Strides", _optional_strides, None)
+        flags = parse_field(fields, "Flags", _json_flags, TensorFlags.NONE)
+        total = parse_field(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
+        alignment = parse_field(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
+        faults.finish()
+        return cls(
+            data_type,
+            sizes,
+            strides,
+            flags=flags,
+            total_tensor_size_in_bytes=total or None,  # 0 stands for "computed", as if absent
+            guaranteed_base_offset_alignment=alignment,
+        )
+
+    def __repr__(self) -> str:
+        parts = [repr(self.data_type.suffix), repr(self.sizes)]
+        if self.strides is not None:
+            parts.append(repr(self.strides))
+        if self.flags is not TensorFlags.NONE:
+            parts.append(f"flags={self.flags.suffix!r}")
+        if self.total_tensor_size_in_bytes != self.minimum_size_in_bytes:
+            parts.append(f"total_tensor_size_in_bytes={self.total_tensor_size_in_bytes}")
+        if self.guaranteed_base_offset_alignment:
+            alignment = self.guaranteed_base_offset_alignment
+            parts.append(f"guaranteed_base_offset_alignment={alignment}")
+        return f"TensorDesc({', '.join(parts)})"
+
+
+def overlapping(sizes: Iterable[int], strides: Iterable[int]) -> bool:
+    """Whether two coordinates of a strided tensor meet in one place.
+
+    Strides that nest (each larger than the span below it) settle nearly all cases; the rest are
+    decided by searching for two coordinates with the same offset. Strides made to defeat the search
+    count as overlapping.
+    """
+    dims = sorted((stride, size) for size, stride in zip(sizes, strides, strict=True) if size > 1)
+    if any(stride == 0 for stride, _ in dims):
+        return True
+    span = 0
+    nested = True
+    for stride, size in dims:
+        nested = nested and stride > span
+        span += (size - 1) * stride
+    if nested:
+        return False
+    return prod(size for _, size in dims) > span + 1 or _two_meet(tuple(dims))
+
+
+@lru_cache(4096)  # every feature level asks again
+def _two_meet(dims: tuple[tuple[int, int], ...]) -> bool:
+    # Two coordinates meet where Σ dᵢ·strideᵢ = 0 for differences |dᵢ| < sizeᵢ, not all zero.
+    # Largest stride first: what is left must be within the span of the smaller ones, which prunes.
+    dims = tuple(sorted(dims, reverse=True))
+    spans = [0] * (len(dims) + 1)
+    for i in range(len(dims) - 1, -1, -1):
+        spans[i] = spans[i + 1] + (dims[i][1] - 1) * dims[i][0]
+    visited: set[tuple[int, int]] = set()
+    steps = iter(range(_MOST_STEPS))
+
+    def search(i: int, remainder: int, moved: bool) -> bool:
+        if i == len(dims):
+            return moved and remainder == 0
+        stride, size = dims[i]
+        if (i, remainder) in visited:
+            return False
+        below = spans[i + 1]
+        # remainder + d·stride must be within ±below.
+        low = max(-(size - 1), -((remainder + below) // stride))
+        high = min(size - 1, (below - remainder) // stride)
+        if not moved:
+            low = max(low, 0)  # the mirror image is the same meeting
+        for d in range(low, high + 1):
+            if next(steps, None) is None or search(i + 1, remainder + d * stride, moved or d != 0):
+                return True
+        if moved:
+            visited.add((i, remainder))
+        return False
+
+    return search(0, 0, False)
+
+
+NUMBERS = frozenset((bool, int, float, complex))
+
+
+def frozen(value: Any, visited: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """Nested lists as tuples: what an item does while it is converted cannot change them.
+
+    NumPy holds no reference to the items of a list that it converts, and crashes when they go.
+    """
+    if not isinstance(value, list | tuple):
+        return value
+    visited = {} if visited is None else visited
+    if id(value) in visited:
+        return visited[id(value)][1]
+    visited[id(value)] = value, value  # one that contains itself stays a list: NumPy refuses it
+    items = tuple(value)
+    if not NUMBERS.issuperset(map(type, items)):  # numbers run no code
+        items = tuple([frozen(item, visited) for item in items])
+    visited[id(value)] = value, items
+    return items
+
+
+def parse_flags(value: Any) -> TensorFlags:
+    """A flag, its name, or a list of names (an empty one is NONE)."""
+    if isinstance(value, TensorFlags | str):
+        return TensorFlags.parse(value)
+    if not isinstance(value, Iterable):
+        raise ArgumentError(
+            f"TensorFlags: expected a name or a list of names, got {_json.short_repr(value)}"
+        )
+    try:
+        names = _take_sizes(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"TensorFlags: {error}") from error
+    return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
+
+
+def _json_flags(value: Any) -> TensorFlags:
+    if isinstance(value, list):
+        return max(_json.parse_members(value, TensorFlags.read_json), default=TensorFlags.NONE)
+    return TensorFlags.read_json(value)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError("expected an integer, got a bool")
+    number = operator.index(value)
+    if abs(number) > _json.UINT64_MAX:
+        raise ValueError("expected an integer of at most 64 bits")
+    return number
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    if isinstance(values, str | bytes | Mapping):
+        raise TypeError("expected a sequence of integers")
+    return tuple(map(_integer, _take_sizes(values)))
+
+
+def _take_sizes(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:  # which may have no end
+        if len(found) == _MOST_SIZES:
+            raise ValueError(f"expected at most {_MOST_SIZES} sizes")
+        found.append(value)
+    return found
+
+
+def _dimensions(value: Any) -> tuple[int, ...]:
+    found = _json.json_uint32_array(value)
+    # More than MAX_DIMENSIONS is a violation; the product of many thousand would take hours.
+    if len(found) > _MOST_SIZES:
+        raise ModelError(f"Expected at most {MAX_DIMENSIONS} integers, got {len(found)}.")
+    return found
+
+
+def _optional_strides(value: Any) -> tuple[int, ...] | None:
+    return None if value is None else _dimensions(value) or None  # an empty array means no strides
+
+
+def _buffer_type(value: Any) -> None:
+    if _json.json_string(value) not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
+        raise ModelError(f"Expected BUFFER, got {_json.short_repr(value)}.")
+
+
+def _exactly(count: int) -> Any:
+    def parse(value: Any) -> int:
+        if _json.json_uint32(value) != count:
+            raise ModelError(f"Expected {count} (the length of Sizes), got {value}.")
+        return count
+
+    return parse

@@ -1,0 +1,1 @@
+"""Devices: create, compile, bind and run operators."""

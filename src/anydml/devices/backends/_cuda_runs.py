@@ -1,0 +1,117 @@
+"""Runs of computed calls on an NVIDIA GPU, compiled by XLA through JAX.
+
+Arrays are passed by DLPack, without a copy if they are packed. A run waits for the work that makes
+its inputs, and for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import jax
+
+from anydml.core.errors import DeviceError
+from anydml.core.program import Program
+from anydml.devices.backends._base import FixedMemory
+from anydml.devices.backends._compiled_runs import Run, partition
+from anydml.devices.backends._sequence import Step
+from anydml.devices.backends.xla import compute_run, options, translate_errors
+from anydml.engines._jax import x64
+from anydml.libraries import DeviceArray
+from anydml.libraries._jax import as_operand, from_device_array
+
+_ALIGNMENT = 16
+"""Bytes; of the address of an argument of what XLA compiles."""
+
+
+class Memory(Protocol):
+    """Memory on the GPU, used on one stream."""
+
+    def packed(self, array: DeviceArray) -> DeviceArray:
+        """A packed copy of an array."""
+
+    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
+        """Copy elements between arrays of one shape and type."""
+
+    def wait(self) -> None:
+        """Wait for the stream."""
+
+
+def compiled_runs(
+    program: Program, device: int, memory_on: Callable[[int], Memory]
+) -> tuple[Program, Mapping[str, Step]]:
+    """The program with one call for each run of computed calls, and these by their kernels.
+
+    Raises
+    ------
+    DeviceError
+        JAX does not see the GPU.
+    """
+    try:
+        places = [d for d in jax.devices("cuda") if d.local_hardware_id == device]
+    except RuntimeError as error:  # of a JAX without CUDA
+        raise _no_gpu(program, device, str(error)) from None
+    if not places:
+        raise _no_gpu(program, device, "JAX does not list this GPU")
+    name = program.name
+    program, runs = partition(program)
+    steps = {kernel: _Step(name, run, places[0], memory_on) for kernel, run in runs.items()}
+    return program, steps
+
+
+def _no_gpu(program: Program, device: int, reason: str) -> DeviceError:
+    return DeviceError(
+        f"{program.name}: Device('cuda:{device}') calculates with JAX, which cannot use this GPU: "
+        f"{reason}; pip install 'jax[cuda13]'"
+    )
+
+
+class _Step:
+    """`Step` of a run."""
+
+    def __init__(self, name: str, run: Run, place: Any, memory_on: Callable[[int], Memory]) -> None:
+        self._name = name
+        self._run = run
+        self._place = place
+        self._memory_on = memory_on
+        self._fixed: dict[int, tuple[Any, Any]] = {}
+        self._call = jax.jit(
+            lambda *arrays: compute_run(run, arrays), compiler_options=options(place.platform)
+        )
+
+    def __call__(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int
+    ) -> int:
+        first: DeviceArray = next(a for a in (*outputs, *inputs) if a is not None)
+        memory = self._memory_on(first.stream)
+        with x64(), jax.default_device(self._place), translate_errors(self._name):
+            operands = [self._exported(i, x, memory) for i, x in enumerate(inputs)]
+            results = jax.block_until_ready(self._call(*operands))
+            for output, result in zip(outputs, results, strict=True):
+                if output.size:
+                    source: Any = as_operand(result, "result")[0]
+                    memory.copy(source, output)
+            memory.wait()  # the results' memory is JAX's
+        return -1
+
+    def _exported(self, i: int, array: DeviceArray, memory: Memory) -> Any:
+        """An input, by its position, as an array of JAX; fixed ones are converted once."""
+        if not isinstance(array.owner, FixedMemory):
+            return _exported(array, memory)
+        identity = array.owner, array.address, array.strides
+        if i not in self._fixed or self._fixed[i][0] != identity:
+            self._fixed[i] = identity, _exported(array, memory)
+        return self._fixed[i][1]
+
+
+def _exported(array: DeviceArray, memory: Memory) -> Any:
+    """As an array of JAX; repeated elements are there once."""
+    sizes = tuple(
+        1 if stride == 0 else n for n, stride in zip(array.shape, array.strides, strict=True)
+    )
+    once = array.laid_out(sizes, array.dtype, array.strides)
+    if not once.size:
+        return jax.numpy.zeros(sizes, array.dtype)
+    is_usable = once.flags.c_contiguous and once.address % _ALIGNMENT == 0
+    return from_device_array(once if is_usable else memory.packed(once))

@@ -1,0 +1,80 @@
+"""Programs by the operators' own reference implementations: slow, obvious, on any machine.
+
+Indices are checked and resolved here, once for all operators; `evaluate` sees only positions that
+exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anydml.core.program import IndexUse, KernelCall, Program, Slot
+from anydml.devices.backends._base import Array, Executable, host_copy, zeros
+from anydml.devices.backends._computed import EXACT, computed_step
+from anydml.devices.backends._memory import working_nbytes
+from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
+from anydml.ops._registry import evaluation, is_computed
+
+
+class ReferenceBackend:
+    """NumPy memory; computed operators in float64 with NumPy, the others in Python loops."""
+
+    device: int | None = None
+
+    def allocate(self, slot: Slot, cleared: bool, call: str, like: Any = None) -> Array:
+        """A new array of zeros."""
+        return zeros(slot, call)
+
+    copy = staticmethod(host_copy)
+    working_nbytes = staticmethod(working_nbytes)
+
+    def compile(self, program: Program) -> Executable:
+        """Look up the reference implementation of each kernel."""
+        return HostExecutable(program, _step, HostMemory(_block))
+
+    def describe(self) -> tuple[str, str]:
+        """Python and NumPy, on one thread."""
+        return "Python", "1"
+
+
+def _step(call: KernelCall) -> Step:
+    if is_computed(call.kernel):
+        return computed_step(call, EXACT)
+    evaluate, attributes = evaluation(call.kernel), dict(call.attributes)
+
+    def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
+        operands = list(inputs)
+        if call.indices is not None:
+            at = call.inputs.index(call.indices.slot)
+            operands[at], bad = resolve(operands[at], call.indices, attributes.get("clamp", False))
+            if bad >= 0:
+                return bad
+        evaluate(operands, outputs, attributes)
+        return -1
+
+    return run
+
+
+def _block(nbytes: int) -> Array:
+    return np.zeros(nbytes, np.uint8)
+
+
+def resolve(indices: Array, use: IndexUse, clamp: Any) -> tuple[Array, int]:
+    """Indices as positions from the start of their axes, and the first that is out of range.
+
+    Negative values count from the end; with `clamp` a value out of range becomes the nearest
+    position. The second result is a flat position in row-major order, or -1.
+    """
+    positions = np.zeros(indices.shape, np.int64)
+    for flat, value in enumerate(indices.ravel().tolist()):
+        _, size = use.axis_and_size(flat)
+        position = value + size if value < 0 else value
+        if clamp:
+            position = min(max(position, 0), size - 1)
+        if not 0 <= position < size:
+            return positions, flat
+        positions.flat[flat] = position
+    return positions, -1

@@ -1,0 +1,199 @@
+"""Any array in, the same kind out: a module for each library that is known here.
+
+NumPy arrays pass through. PyTorch and JAX arrays on the CPU, and any other producer of DLPack, are
+seen as NumPy arrays of the same memory; PyTorch and CuPy arrays on a GPU as a `DeviceArray`, which
+says where they lie. Results go back as their kind without a copy. None of these libraries is
+imported: an array of theirs that comes in shows that it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentTypeError
+from anydml.libraries import _cupy, _dlpack, _jax, _numpy, _torch
+from anydml.libraries._base import MOST_AXES, Array, Library, Wrap, check_unlabelled
+from anydml.libraries._device import (
+    DeviceArray,
+    address_of,
+    apart_from,
+    packed_strides,
+    stand_in,
+)
+from anydml.libraries._lazy import has_no_memory, reject_dask
+from anydml.libraries._numpy import unmasked
+from anydml.libraries._torch import is_symbol, is_true
+from anydml.libraries._types import (
+    as_type,
+    counterpart,
+    dtype_name,
+    is_added,
+    is_plain,
+    own_type,
+    to_counterpart,
+    to_internal_dtype,
+    type_of,
+)
+
+_BUILTIN: Final = frozenset((bool, int, float, complex, list, tuple))  # no library owns these
+
+LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
+"""The first that owns a value takes it; what none owns is made an array of numbers."""
+
+__all__ = [
+    "LIBRARIES",
+    "MOST_AXES",
+    "Array",
+    "DeviceArray",
+    "Library",
+    "Wrap",
+    "address_of",
+    "apart_from",
+    "as_numpy",
+    "as_operand",
+    "as_type",
+    "bump_version",
+    "check_dtype",
+    "check_unlabelled",
+    "counterpart",
+    "dtype_name",
+    "has_no_memory",
+    "index_type",
+    "is_added",
+    "is_symbol",
+    "is_true",
+    "own_type",
+    "packed_strides",
+    "promoted",
+    "reject_dask",
+    "stand_in",
+    "to_counterpart",
+    "to_internal_dtype",
+    "type_of",
+    "unmasked",
+]
+
+
+def as_numpy(value: Any, name: str) -> Array:
+    """The value as a NumPy array, without a copy where it is an array already.
+
+    Raises
+    ------
+    ArgumentTypeError
+        Not an array or array-like of numbers, or not in memory that the CPU reads.
+    """
+    array = as_operand(value, name)[0]
+    if isinstance(array, DeviceArray):
+        raise ArgumentTypeError(
+            f"{name}: expected an array in memory that the CPU reads, got one on {array.place}"
+        )
+    return array
+
+
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
+    """`as_numpy`, and how to make a result of the same kind."""
+    if type(value) is np.ndarray:
+        return _numbers(value, name), to_counterpart
+    if type(value) not in _BUILTIN:
+        for library in LIBRARIES:
+            if library.owns(value):
+                array, wrap = library.as_operand(value, name)
+                return _numbers(array, name), wrap
+    array = _numpy.from_values(value, name)
+    if array.dtype.kind == "O":  # what NumPy could not make numbers of
+        raise ArgumentTypeError(
+            f"{name}: expected numbers or an array of them, got {_describe(value)}"
+        )
+    return _numbers(array, name), to_counterpart
+
+
+def index_type(value: Any) -> np.dtype[Any]:
+    """The type of the indices that users of an array's library index with."""
+    return _library_of(value).index_type()
+
+
+def check_dtype(value: Any, dtype: np.dtype[Any], name: str) -> None:
+    """Refuse a type that an array's library would change; the message begins with `name`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        A type that results of the library's kind would not keep.
+    """
+    _library_of(value).check_dtype(dtype, name)
+
+
+def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
+    """The type that an array's library joins these types into.
+
+    Raises
+    ------
+    ArgumentTypeError
+        There is none; the message begins with `name`.
+    """
+    try:
+        return _library_of(value).promoted(dtypes)
+    except ArgumentTypeError:
+        raise
+    except (TypeError, AttributeError, RuntimeError) as error:
+        types = ", ".join(map(dtype_name, dtypes))
+        raise ArgumentTypeError(
+            f"{name}: expected types that can be promoted to one, got {types}"
+        ) from error
+
+
+def bump_version(value: Any) -> None:
+    """Tell an array's library that the array has been written."""
+    if type(value) is not np.ndarray:
+        _library_of(value).bump_version(value)
+
+
+def _describe(value: Any) -> str:
+    # What stands for itself in a message, or its class: an address says nothing.
+    plain = value is None or isinstance(
+        value, str | bytes | int | float | list | tuple | dict | set
+    )
+    if plain:
+        return short_repr(value)
+    sparse = callable(getattr(type(value), "todense", None))  # SciPy's and JAX's
+    return f"an object of class {type(value).__qualname__}" + "; use .todense()" * sparse
+
+
+def _library_of(value: Any) -> Library:
+    # What no library owns becomes a NumPy array.
+    return next((library for library in LIBRARIES if library.owns(value)), _numpy)
+
+
+_TYPES = (
+    "bool, integers of 8 to 64 bits, floats of 8 to 128 bits, bfloat16, complex64, complex128, "
+    "datetime64, timedelta64"
+)
+_OTHER = {"O": "Python objects", "U": "strings", "S": "bytes", "T": "strings", "V": "records"}
+
+
+def _numbers(array: Array, name: str) -> Array:
+    if is_plain(array.dtype) or is_added(array.dtype):
+        return array
+    try:
+        native = array.dtype.newbyteorder("=")
+    except TypeError as error:  # types of NumPy 2's kind, as strings of any length
+        raise _no_numbers(array.dtype, name) from error
+    if is_added(own_type(native)):
+        return to_internal_dtype(array if array.dtype.isnative else as_type(array, native, name))
+    if array.dtype.kind not in "fiubcmM" or array.dtype.itemsize > 16:
+        raise _no_numbers(array.dtype, name)
+    if not array.dtype.isnative:
+        return as_type(array, array.dtype.newbyteorder("="), name)
+    return array
+
+
+def _no_numbers(dtype: np.dtype[Any], name: str) -> ArgumentTypeError:
+    # A type that another library adds to NumPy looks like a record, and has no fields.
+    added = dtype.kind == "V" and dtype.names is None
+    other = None if added else _OTHER.get(dtype.kind)
+    got = f"{other} ({dtype})" if other else dtype
+    return ArgumentTypeError(f"{name}: expected numbers ({_TYPES}), got {got}")

@@ -1,0 +1,214 @@
+"""Arrays in a GPU's memory: where they lie and how. Nothing here reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anydml.core.errors import ArgumentTypeError
+
+Shape = tuple[int, ...]
+
+
+class Flags(NamedTuple):
+    """What `numpy.ndarray.flags` says of these."""
+
+    aligned: bool
+    c_contiguous: bool
+    f_contiguous: bool
+    writeable: bool
+
+
+class DeviceArray:
+    """An array of a library on a GPU, with the names that an ndarray has for the same things.
+
+    Not changed once it is made; no dataclass, as one is made for every operand of a call.
+
+    Parameters
+    ----------
+    address : int
+        Of the first element.
+    dtype : numpy.dtype
+        Of the elements.
+    shape, strides : tuple of int
+        Strides are in bytes.
+    device : int
+        The GPU's number.
+    stream : int
+        The stream that its library works on now.
+    owner : object
+        The library's own array: what a caller gets back, and what keeps the memory alive.
+    make : callable
+        Makes a new array of a shape and type by the same library, on the same GPU.
+    writeable : bool
+        Whether it may be an output.
+    """
+
+    __slots__ = (
+        "address", "device", "dtype", "make", "owner", "shape", "stream", "strides", "writeable",
+    )  # fmt: skip
+
+    def __init__(self, address: int, dtype: np.dtype[Any], shape: Shape, strides: Shape,
+                 device: int, stream: int, owner: Any,
+                 make: Callable[[Shape, np.dtype[Any]], DeviceArray],
+                 writeable: bool = True) -> None:  # fmt: skip
+        self.address = address
+        self.dtype = dtype
+        self.shape = shape
+        self.strides = strides
+        self.device = device
+        self.stream = stream
+        self.owner = owner
+        self.make = make
+        self.writeable = writeable
+
+    def _like(self, dtype: np.dtype[Any], shape: Shape, strides: Shape) -> DeviceArray:
+        return DeviceArray(self.address, dtype, shape, strides, self.device, self.stream,
+                           self.owner, self.make, self.writeable)  # fmt: skip
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise ArgumentTypeError(
+            f"expected arrays in memory that the CPU reads for this, got one on {self.place}"
+        )
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def place(self) -> str:
+        """The device, as messages name it."""
+        return f"cuda:{self.device}"
+
+    @property
+    def flags(self) -> Flags:
+        """How the elements lie."""
+        item = self.itemsize
+        aligned = self.size == 0 or all(
+            part % item == 0
+            for part in (
+                self.address,
+                *(s for n, s in zip(self.shape, self.strides, strict=True) if n > 1),
+            )
+        )
+        return Flags(
+            aligned,
+            self._packed(range(self.ndim - 1, -1, -1)),
+            self._packed(range(self.ndim)),
+            self.writeable,
+        )
+
+    def _packed(self, axes: range) -> bool:
+        expected = self.itemsize
+        for axis in axes:
+            if self.shape[axis] > 1 and self.strides[axis] != expected and self.size:
+                return False
+            expected *= self.shape[axis]
+        return True
+
+    def reshape(self, shape: int | Shape) -> DeviceArray:
+        """The same elements under sizes that differ by sizes of 1."""
+        new_shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if new_shape == self.shape:
+            return self
+        kept = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n != 1]
+        if [n for n, _ in kept] != [n for n in new_shape if n != 1]:
+            raise ArgumentTypeError(f"shape: expected one like {self.shape}, got {new_shape}")
+        rest = iter(kept)
+        strides = tuple(self.itemsize if n == 1 else next(rest)[1] for n in new_shape)
+        return self._like(self.dtype, new_shape, strides)
+
+    def broadcast_to(self, shape: Shape) -> DeviceArray:
+        """The same elements over and over.
+
+        Raises
+        ------
+        ValueError
+            A shape that it cannot be broadcast to.
+        """
+        if np.broadcast_shapes(self.shape, shape) != tuple(shape):
+            raise ValueError(f"expected a shape that {self.shape} can be broadcast to, got {shape}")
+        added = len(shape) - self.ndim
+        pairs = zip(self.shape, self.strides, shape[added:], strict=True)
+        strides = (0,) * added + tuple(s if n == size else 0 for n, s, size in pairs)
+        result = self._like(self.dtype, tuple(shape), strides)
+        result.writeable = False
+        return result
+
+    def view(self, dtype: Any) -> DeviceArray:
+        """The same memory as another type of the same size."""
+        return self._like(np.dtype(dtype), self.shape, self.strides)
+
+    def without_leading(self, count: int) -> DeviceArray:
+        """Remove this many leading sizes of 1."""
+        return self._like(self.dtype, self.shape[count:], self.strides[count:])
+
+    def laid_out(self, sizes: Shape, dtype: np.dtype[Any], strides: Shape) -> DeviceArray:
+        """The memory from the first element on, under another layout."""
+        return self._like(dtype, sizes, strides)
+
+
+class _Placed:
+    """What NumPy takes for an array: its place only."""
+
+    def __init__(self, array: DeviceArray) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (array.address, True),
+            "typestr": f"|V{array.itemsize}",
+            "shape": array.shape,
+            "strides": array.strides,
+        }
+
+
+def stand_in(array: Any) -> Any:
+    """An ndarray with the address of the array, for computing its extent; never read."""
+    return np.asarray(_Placed(array)) if isinstance(array, DeviceArray) else array
+
+
+def address_of(array: Any) -> int:
+    """The address of the first element."""
+    if isinstance(array, DeviceArray):
+        return array.address
+    return int(array.__array_interface__["data"][0])
+
+
+def packed_strides(shape: Shape, itemsize: int) -> Shape:
+    """The strides, in bytes, of an array without gaps in row-major order."""
+    strides = []
+    step = itemsize
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size or 1
+    return tuple(reversed(strides))
+
+
+def owner_of(array: Any) -> Any:
+    """A result as the library's own array."""
+    return array.owner
+
+
+def apart_from(a: Any, b: Any) -> bool:
+    """Whether two arrays are in memories of different devices."""
+    first = a.device if isinstance(a, DeviceArray) else None
+    second = b.device if isinstance(b, DeviceArray) else None
+    return first != second

@@ -1,0 +1,113 @@
+"""Any producer of DLPack whose library has no module of its own."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from anydml._native import native
+from anydml.core.errors import ArgumentTypeError
+from anydml.libraries._base import (
+    Array,
+    Wrap,
+    accept_any_dtype,
+    intp,
+    no_version_counter,
+    unreadable,
+)
+from anydml.libraries._device import address_of
+from anydml.libraries._types import (
+    DLPACK_CODES,
+    by_numpy,
+    dtype_name,
+    is_added,
+    to_counterpart,
+    type_of,
+)
+
+_ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
+
+index_type = intp
+check_dtype = accept_any_dtype
+promoted = by_numpy
+bump_version = no_version_counter
+
+
+def owns(value: Any) -> bool:
+    """Whether the value can hand out its memory by DLPack."""
+    return hasattr(value, "__dlpack__")
+
+
+def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
+    """The array as a NumPy array, and the library's own importer where it has one."""
+    on_host(value, name)
+    producer = _Integers(value)
+    try:
+        array: Array = np.from_dlpack(producer)
+    except Exception as error:  # whatever the producer raises
+        raise unreadable(name, error) from error
+    if producer.name is not None:
+        array = array.view(type_of(producer.name))
+    library = type(value).__module__.partition(".")[0]
+    importer = getattr(sys.modules.get(library), "from_dlpack", None)
+    if not callable(importer):
+        return array, to_counterpart
+    return array, lambda result: importer(_Result(result) if is_added(result.dtype) else result)
+
+
+class _Integers:
+    """A producer whose elements NumPy takes: as integers, if it lacks their type.
+
+    Parameters
+    ----------
+    value : object
+        The producer.
+
+    Attributes
+    ----------
+    name : str or None
+        The type that NumPy lacks, once the memory has been handed out.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.name: str | None = None
+
+    def __dlpack_device__(self) -> Any:
+        return self._value.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self._value.__dlpack__(**options)
+        self.name = native.as_integers(capsule)
+        return capsule
+
+
+class _Result:
+    """A packed result of a type that NumPy lacks, as a producer."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _ON_HOST[0], 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        array = self._array
+        code = DLPACK_CODES[dtype_name(array.dtype)]
+        return native.cuda.dlpack(array, address_of(array), -1, code, 8 * array.itemsize,
+                                  list(array.shape))  # fmt: skip
+
+
+def on_host(value: Any, name: str) -> None:
+    """Refuse an array in memory that the CPU does not read."""
+    try:
+        kind, number = map(int, value.__dlpack_device__())
+    except Exception as error:
+        raise unreadable(name, error) from error
+    if kind not in _ON_HOST:
+        raise ArgumentTypeError(
+            f"{name}: expected an array in memory that the CPU reads, got one on DLPack device "
+            f"{kind}:{number}"
+        )
