@@ -84,9 +84,15 @@ class OnnxModel:
         return tuple(self.graph.removed)
 
     @cached_property
-    def judged(self) -> list[Judged]:
-        """The nodes with their verdicts at the latest feature level."""
-        return judge(self.graph, LATEST, self.exact)
+    def verdicts(self) -> list[Judged]:
+        """Where the provider runs the nodes, at the latest feature level."""
+        return judge(self.graph, LATEST, True)
+
+    def judged_for_run(self, level: FeatureLevel) -> list[Judged]:
+        """How a run computes the nodes at a feature level."""
+        if level is LATEST and self.exact:
+            return self.verdicts
+        return judge(self.graph, level, self.exact)
 
     @cached_property
     def nodes(self) -> tuple[OnnxNode, ...]:
@@ -96,13 +102,13 @@ class OnnxModel:
                 item.node.name, item.node.title, item.place, item.reason,
                 tuple(item.descriptors), tuple(item.violations),
             )
-            for item in self.judged
+            for item in self.verdicts
         )  # fmt: skip
 
     @cached_property
     def partitions(self) -> list[Partition]:
         """The parts of the model that become one graph each."""
-        return partitions(self.judged, self.graph, self.exact)
+        return partitions(self.verdicts, self.graph, True)
 
     @property
     def graphs(self) -> tuple[GraphDesc, ...]:
@@ -118,6 +124,23 @@ class OnnxModel:
     def outputs(self) -> tuple[str, ...]:
         """The names of the outputs."""
         return tuple(self.graph.outputs)
+
+    def names(self) -> list[str]:
+        """The names of all tensors that nodes compute, then further outputs."""
+        found = [name for item in self.graph.nodes for name in item.outputs if name]
+        return list(dict.fromkeys((*found, *self.outputs)))
+
+    def producer(self, name: str) -> str:
+        """The node that computes a tensor, as ``node 'conv1' (Conv)``; empty if none does."""
+        unique = self.graph.outputs.get(name, self.graph.names.get(name, name))
+        return next(
+            (
+                f"node {short_repr(node.name)} ({node.title})"
+                for node in self.graph.nodes
+                if unique in node.outputs
+            ),
+            "",
+        )
 
     def free_dimensions(self) -> list[str]:
         """What must be given before every shape is known, for a message."""
@@ -139,7 +162,7 @@ class OnnxModel:
             As ``"5_0"``.
         """
         level = FeatureLevel.parse(feature_level)
-        found = self.judged if level is LATEST else judge(self.graph, level, self.exact)
+        found = self.verdicts if level is LATEST else judge(self.graph, level, True)
         return [violation for item in found for violation in item.violations]
 
     def compile(self, device: Device, outputs: Sequence[str] = ()) -> CompiledModel:

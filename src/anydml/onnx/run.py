@@ -10,7 +10,6 @@ import numpy as np
 
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import BindingError, ModelError
-from anydml.core.levels import FeatureLevel
 from anydml.graphs.build import GraphBuilder
 from anydml.graphs.check import CONSTANTS_SINCE
 from anydml.graphs.compiled import CompiledGraph
@@ -49,11 +48,7 @@ class CompiledModel:
         self._device = device
         self._graph = model.graph
         self._wanted = {name: self._unique(name) for name in outputs}
-        judged = model.judged
-        if device.feature_level < max(FeatureLevel):
-            from anydml.onnx.verdict import judge
-
-            judged = judge(model.graph, device.feature_level, model.exact)
+        judged = model.judged_for_run(device.feature_level)
         self._refuse(judged)
         self._steps = self._plan(judged)
 
