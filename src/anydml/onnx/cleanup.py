@@ -99,6 +99,7 @@ class _Cleaner:
             scope[item.name] = item.name
         _refuse_unknown("shapes", self._shapes, {value.name for value in found.inputs})
         _refuse_unknown("dims", self._dims, used)
+        self._check_functions()
         self._kept = {item.name for item in graph.output}
         self._read = self._kept | _names_read(graph)
         declared = {item.name: item for item in (*graph.value_info, *graph.output)}
@@ -112,6 +113,28 @@ class _Cleaner:
         found.names = {name: unique for name, unique in scope.items() if name != unique}
         self._drop_unread()
         return found
+
+    def _check_functions(self) -> None:
+        """Raise if the functions of the model have too many nodes when they are expanded."""
+        sizes: dict[tuple[str, str], int] = {}
+        for _ in range(_MOST_EXPANSIONS):
+            before = dict(sizes)
+            for key, function in self._functions.items():
+                called = ((_domain(node.domain), node.op_type) for node in function.node)
+                sizes[key] = sum(1 + before.get(item, 0) for item in called)
+            if sizes == before:
+                break
+        else:
+            raise ModelError(
+                f"Expected functions that call each other at most {_MOST_EXPANSIONS} deep, got "
+                "more (or one that calls itself)."
+            )
+        nodes = self._source.proto.graph.node
+        total = sum(1 + sizes.get((_domain(n.domain), n.op_type), 0) for n in nodes)
+        if total > MOST_NODES:
+            raise ModelError(
+                f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
+            )
 
     def _input(self, item: Any, used: set[str]) -> Value:
         value = value_of(item.name, item.type)

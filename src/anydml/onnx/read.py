@@ -6,7 +6,7 @@ allocated, and data files are opened without following a link out of the folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -16,9 +16,9 @@ import numpy as np
 
 from anydml.core._json import short_repr
 from anydml.core.errors import DeviceError, ModelError
-from anydml.models.files import Place, open_file
+from anydml.models.files import Place, open_file, state
 from anydml.models.paths import GIBIBYTE, Folder, parts_below
-from anydml.onnx.types import Array, Value, type_name
+from anydml.onnx.types import Value, type_name
 
 _LARGEST_MESSAGE: Final = 2 * GIBIBYTE - 1
 """The largest message of protobuf."""
@@ -139,14 +139,16 @@ class Source:
             if location.startswith(("/", "\\")):
                 raise ModelError(f"Expected a relative path, got {short_repr(location)}.")
             with Place(self.folder, parts_below(self.folder, location)).open_file() as file:
-                file.seek(offset or 0)
-                data = file.read(size)
+                available = max(state(file).size - (offset or 0), 0)
+                if available >= size:
+                    file.seek(offset or 0)
+                    data = file.read(size)
         except ModelError as error:
             raise ModelError(f"{label}: external data: {error}") from error
-        if len(data) != size:
+        if available < size:
             raise ModelError(
                 f"{label}: expected {size} bytes at offset {offset or 0} of "
-                f"{short_repr(location)}, got {len(data)}."
+                f"{short_repr(location)}, got {available}."
             )
         return data
 
@@ -215,11 +217,11 @@ def read_proto(proto: Any, name: str, folder: Folder | None, memory_limit: int) 
     """The model of a ModelProto."""
     if not proto.HasField("graph"):
         raise ModelError(f"Expected an ONNX model, got {name!r}: it has no graph.")
+    _check_names(proto)
     source = Source(name, proto, folder, memory_limit)
     for item in proto.opset_import:
         source.opsets.setdefault("" if item.domain == "ai.onnx" else item.domain, item.version)
     source.opsets.setdefault("", 1)
-    _check_depth(proto)
     source.constants = constants_of(source, proto.graph)
     return source
 
@@ -246,16 +248,27 @@ def subgraphs(node: Any) -> Iterator[Any]:
         yield from attribute.graphs
 
 
-def _check_depth(proto: Any) -> None:
-    level: list[Iterable[Any]] = [proto.graph.node, *(f.node for f in proto.functions)]
+def _check_names(proto: Any) -> None:
+    """Raise unless all names are text, and subgraphs are not nested too deep.
+
+    A name with other bytes is no string for protobuf, which would fail anywhere.
+    """
+    level: list[Any] = [proto.graph, *proto.functions]
+    names: list[Any] = [item.domain for item in (*proto.opset_import, *proto.functions)]
     for _ in range(_DEPTH):
-        level = [g.node for nodes in level for node in nodes for g in subgraphs(node)]
         if not level:
-            return
-    raise ModelError(f"Expected subgraphs that are nested at most {_DEPTH} deep, got more.")
-
-
-def array_of(value: Value) -> Array:
-    """The elements of a constant."""
-    assert value.data is not None
-    return value.data
+            break
+        nodes = [node for graph in level for node in graph.node]
+        for graph in level:
+            names += [getattr(item, "name", item) for item in (*graph.input, *graph.output)]
+            names += [item.name for item in getattr(graph, "initializer", ())]
+            names += [item.name for item in getattr(graph, "value_info", ())]
+        for node in nodes:
+            names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+            names += [text for item in node.attribute for text in (item.name, item.ref_attr_name)]
+        level = [graph for node in nodes for graph in subgraphs(node)]
+    else:
+        raise ModelError(f"Expected subgraphs that are nested at most {_DEPTH} deep, got more.")
+    for item in names:
+        if not isinstance(item, str):
+            raise ModelError(f"Expected names in UTF-8, got {short_repr(item)}.")

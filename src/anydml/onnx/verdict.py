@@ -20,6 +20,9 @@ from anydml.ops._descriptor import Descriptor
 
 Place = Literal["graph", "alone", "cpu", "refused"]
 
+_SMALL: Final = 64
+"""Elements of a constant that does not decide where a node runs."""
+
 NO_GRAPH: Final = "the model has an If, Loop or Scan: the provider makes no graph of it"
 
 
@@ -79,7 +82,33 @@ def judge(graph: Graph, level: FeatureLevel = LATEST, exact: bool = False) -> li
         revision that only adds types uses the newest row that is not above it.
     """
     control = any(node.operator in CONTROL and not node.domain for node in graph.nodes)
-    return [_judged(node, graph, level, exact, control) for node in graph.nodes]
+    judged = [_judged(node, graph, level, exact, control) for node in graph.nodes]
+    _keep_shapes_on_cpu(judged, graph)
+    return judged
+
+
+def _keep_shapes_on_cpu(judged: Sequence[Judged], graph: Graph) -> None:
+    """Leave nodes to the CPU that compute from shapes and constants alone."""
+    on_cpu: set[str] = set()
+    for item in judged:
+        inputs = [name for name in item.node.inputs if name]
+        if item.code == "no_operator":
+            on_cpu.update(item.node.outputs)
+        elif item.place in ("graph", "alone") and any(name in on_cpu for name in inputs):
+            read = item.row.constants_at(item.version) if item.row else ()
+            others = [
+                name
+                for i, name in enumerate(item.node.inputs)
+                if name and i not in read and not _is_small_constant(graph.values[name])
+            ]
+            if others and all(name in on_cpu for name in others):
+                item.place, item.code = "cpu", "shape_arithmetic"
+                item.reason = "it computes from shapes, which are on the CPU"
+                on_cpu.update(item.node.outputs)
+
+
+def _is_small_constant(value: Value) -> bool:
+    return value.data is not None and value.data.size <= _SMALL
 
 
 def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control: bool) -> Judged:
