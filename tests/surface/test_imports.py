@@ -22,7 +22,7 @@ LAYERS = [
     {"devices.backends"},
     {"devices", "graphs"},
     {"functions", "drawing"},
-    {"models", "bridges", "dask", "jax", "torch", "_cupy"},
+    {"models", "dask", "jax", "torch", "_cupy"},
     {"_command", "_notebooks", "cli", "pydirectml", "__main__"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

@@ -11,12 +11,12 @@ import anydml as dml
 @pytest.mark.parametrize("module", ["anydml.jax", "anydml.dask"])
 def test_parameters_and_defaults_are_the_same(module):
     pytest.importorskip(module.rpartition(".")[2])
-    bridge = importlib.import_module(module)
-    functions = [name for name in dml.__all__ if inspect.isfunction(getattr(bridge, name, None))]
+    library = importlib.import_module(module)
+    functions = [name for name in dml.__all__ if inspect.isfunction(getattr(library, name, None))]
     assert len(functions) >= 14
     for name in functions:
         arguments, expected = (
-            inspect.signature(getattr(of, name)).parameters for of in (bridge, dml)
+            inspect.signature(getattr(of, name)).parameters for of in (library, dml)
         )
         expected = {key: parameter for key, parameter in expected.items() if key != "unknown"}
         assert [*arguments] == [*expected], name

@@ -154,8 +154,8 @@ def test_lazy_arrays(wrong: Wrong) -> None:
 
 
 def test_join_of_nothing() -> None:
-    bridges = [
+    libraries = [
         pytest.importorskip(name, exc_type=ImportError) for name in ("anydml.jax", "anydml.dask")
     ]
-    messages = {error_of(lambda module=module: module.join([])) for module in (dml, *bridges)}
+    messages = {error_of(lambda module=module: module.join([])) for module in (dml, *libraries)}
     assert messages == {"ArgumentError: arrays: expected at least one, got none"}

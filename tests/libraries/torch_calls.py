@@ -1,4 +1,4 @@
-"""Calls of every array function on PyTorch's tensors, for the tests of the bridge."""
+"""Calls of every array function on PyTorch's tensors, for the tests of the integration."""
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
