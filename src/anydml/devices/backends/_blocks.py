@@ -8,17 +8,17 @@ of all elements.
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from anydml.core.program import ArraySpec, KernelCall, Program
+from anydml.core.program import KernelCall, Program
 from anydml.devices.backends._computed import ENGINE, Widening, call_nbytes
+from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import Step
 from anydml.ops._registry import definition_of, is_elementwise
 
@@ -35,130 +35,62 @@ _LEAST_PIECES: Final = 4
 """For each thread: starting one takes as long as a piece or two."""
 
 Arrays = Sequence[Any]
-Specs = Mapping[str | None, ArraySpec]
-
-
-@dataclass(frozen=True)
-class Run:
-    """Consecutive elementwise calls that are computed block by block.
-
-    Attributes
-    ----------
-    calls : sequence of KernelCall
-        In order.
-    inputs, outputs : sequence of str
-        Arrays that they read and do not write, and those that others read.
-    specs : mapping of str to ArraySpec
-        Of what the program's calls read and write.
-    """
-
-    calls: Sequence[KernelCall]
-    inputs: Sequence[str]
-    outputs: Sequence[str | None]
-    specs: Specs
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of all outputs."""
-        return self.specs[self.calls[0].outputs[0]].shape
-
-    @property
-    def block(self) -> int:
-        """The most elements that are computed at once."""
-        return BLOCK // max(map(self._itemsize, self.calls))
-
-    def working_nbytes(self, threads: int) -> int:
-        """The most bytes that it takes besides its inputs and outputs, on a number of threads."""
-        count = min(prod(self.shape), self.block)
-        written = {call.outputs[0]: count * self._itemsize(call) for call in self.calls}
-        maximum = 0
-        for call in self.calls:
-            names = (name for name in (*call.inputs, *call.outputs) if name is not None)
-            operands = [replace(self.specs[name], shape=(count,)) for name in names]
-            others = sum(written.values()) - written[call.outputs[0]]
-            maximum = max(maximum, others + call_nbytes(call, operands))
-        return maximum * thread_count(block_count(self.shape, self.block), threads)
-
-    def _itemsize(self, call: KernelCall) -> int:
-        return np.dtype(self.specs[call.outputs[0]].dtype).itemsize
-
-    def step(self, widening: Widening) -> Step:
-        """The run, ready to run."""
-        return _step(self, widening)
 
 
 def fuse(program: Program) -> tuple[Program, dict[str, Run]]:
-    """The program with runs in place of elementwise calls, and the runs by their kernels' names."""
-    specs: Specs = {
-        item.name: item.spec
-        for items in (program.inputs, program.outputs, program.intermediates, program.constants)
-        for item in items
-    }
-    viewed = {item.buffer for item in program.intermediates}
-    own = {i.name for i in program.intermediates if not i.buffer and i.name not in viewed}
-    reads = Counter(name for call in program.calls for name in call.inputs)
-    calls: list[KernelCall] = []
-    runs: dict[str, Run] = {}
-    passed: set[str | None] = set()
-    for group in _groups(program, specs):
-        if not is_elementwise(group[0].kernel) or _is_small(group, specs):
-            calls += group
-            continue
-        written = {call.outputs[0] for call in group}
-        here = Counter(name for call in group for name in call.inputs)
-        inner = {name for name in written if name in own and here[name] == reads[name]}
-        inputs = tuple(name for name in here if name not in written and name is not None)
-        outputs = tuple(call.outputs[0] for call in group if call.outputs[0] not in inner)
-        cleared = tuple(name for call in group for name in call.leaves_undefined)
-        name = f"run {len(runs)}"
-        calls.append(KernelCall(name, inputs, outputs, leaves_undefined=cleared))
-        runs[name] = Run(group, inputs, outputs, specs)
-        passed |= inner
-    intermediates = tuple(item for item in program.intermediates if item.name not in passed)
-    return replace(program, calls=tuple(calls), intermediates=intermediates), runs
+    """Replace runs of elementwise calls by single calls, as `partition` does."""
+    # What a run has written can be read in another layout when all its blocks are written.
+    return partition(program, _joins, relayouts=False, keeps=_gains)
 
 
-def _is_small(group: Sequence[KernelCall], specs: Specs) -> bool:
-    """Whether there is nothing to gain from blocks: one call, on one of them."""
-    return len(group) == 1 and prod(specs[group[0].outputs[0]].shape) * _WIDEST <= BLOCK
+def _joins(call: KernelCall, run: Run) -> bool:
+    if not is_elementwise(call.kernel):
+        return False
+    (output,) = call.outputs
+    return not run.calls or _shape(run) == run.specs[output].shape
 
 
-def _groups(program: Program, specs: Specs) -> Iterator[list[KernelCall]]:
-    """The calls in order: each run, and each other call."""
-    buffers = {item.name: item.buffer or item.name for item in program.intermediates}
-    group: list[KernelCall] = []
-    written: set[str | None] = set()
-    bytes_written: set[str | None] = set()
-    for call in program.calls:
-        (output, *others) = call.outputs
-        if group and not (
-            not others
-            and is_elementwise(call.kernel)
-            and is_elementwise(group[0].kernel)
-            and specs[group[0].outputs[0]].shape == specs[output].shape
-            # Reads through another layout come after all blocks have been written.
-            and all(
-                name in written or buffers.get(str(name), name) not in bytes_written
-                for name in call.inputs
-            )
-        ):
-            yield group
-            group, written, bytes_written = [], set(), set()
-        group.append(call)
-        written.add(output)
-        bytes_written.add(buffers.get(str(output), output))
-    if group:
-        yield group
+def _gains(run: Run) -> bool:
+    """Whether blocks are worth it: not for one call on one of them."""
+    return len(run.calls) > 1 or prod(_shape(run)) * _WIDEST > BLOCK
 
 
-def _step(run: Run, widening: Widening) -> Step:
+def _shape(run: Run) -> tuple[int, ...]:
+    """The sizes of all outputs."""
+    return run.specs[run.calls[0].outputs[0]].shape
+
+
+def _itemsize(run: Run, call: KernelCall) -> int:
+    return np.dtype(run.specs[call.outputs[0]].dtype).itemsize
+
+
+def _block_size(run: Run) -> int:
+    """The most elements that are computed at once."""
+    return BLOCK // max(_itemsize(run, call) for call in run.calls)
+
+
+def run_nbytes(run: Run, threads: int) -> int:
+    """The most bytes that a run takes besides its inputs and outputs, on a number of threads."""
+    count = min(prod(_shape(run)), _block_size(run))
+    written = {call.outputs[0]: count * _itemsize(run, call) for call in run.calls}
+    maximum = 0
+    for call in run.calls:
+        names = (name for name in (*call.inputs, *call.outputs) if name is not None)
+        operands = [replace(run.specs[name], shape=(count,)) for name in names]
+        others = sum(written.values()) - written[call.outputs[0]]
+        maximum = max(maximum, others + call_nbytes(call, operands))
+    return maximum * thread_count(block_count(_shape(run), _block_size(run)), threads)
+
+
+def blocks_step(run: Run, widening: Widening) -> Step:
+    """A run, ready to run."""
     group, inputs, outputs, specs = run.calls, run.inputs, run.outputs, run.specs
     # Arrays are counted: what is read, what is written, and None for what is left out.
     place: dict[str | None, int] = {name: i for i, name in enumerate(inputs)}
     for call in group:
         place.setdefault(call.outputs[0], len(place))
     place[None] = len(place)
-    kept = set(outputs)
+    kept: set[str | None] = set(outputs)
     plan = []
     for call in reversed(group):
         kinds = [None if name is None else specs[name].dtype for name in call.inputs]
@@ -174,7 +106,7 @@ def _step(run: Run, widening: Widening) -> Step:
         plan.append((definition.compute, sources, casts, attributes, place[name], kind, dead))
     plan.reverse()
     ends = [place[name] for name in outputs]
-    pieces = list(blocks(run.shape, run.block))
+    pieces = list(blocks(_shape(run), _block_size(run)))
     unread: list[Any] = [None] * (len(place) - len(inputs))
 
     def compute(pieces: Iterable[Any], ins: Arrays, outs: Arrays) -> None:

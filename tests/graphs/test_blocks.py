@@ -7,15 +7,15 @@ from stepwise import run_stepwise
 from test_random_graphs import as_bytes, is_read
 
 import anydml as dml
-from anydml.devices.backends import _runs
+from anydml.devices.backends import _blocks
 
 T = dml.TensorDesc
 
 
 @pytest.fixture(params=[1, 3])
 def tiny_blocks(request, monkeypatch):
-    monkeypatch.setattr(_runs, "BLOCK", 16)
-    monkeypatch.setattr(_runs, "_LEAST_PIECES", 1)
+    monkeypatch.setattr(_blocks, "BLOCK", 16)
+    monkeypatch.setattr(_blocks, "_LEAST_PIECES", 1)
     with dml.num_threads(request.param):
         yield
 
@@ -70,7 +70,7 @@ def test_a_broadcast_operand():
 def test_what_only_a_run_reads_has_no_memory():
     graph = chain((1000,))
     program = dml.Device("cpu").compile_graph(graph).program
-    fused, runs = _runs.fuse(program)
+    fused, runs = _blocks.fuse(program)
     assert len(program.calls) == 5
     assert len(fused.calls) == len(runs) == 1
     assert program.intermediates
@@ -86,7 +86,7 @@ def test_another_layout_of_what_a_run_writes_begins_a_new_run():
     transposed = graph.reinterpret(first, sizes=(300, 300), strides=(1, 300))
     desc = graph.build(y=graph.multiply(first, transposed))
     compiled = dml.Device("cpu").compile_graph(desc)
-    assert len(_runs.fuse(compiled.program)[1]) == 2
+    assert len(_blocks.fuse(compiled.program)[1]) == 2
     array = np.arange(90_000, dtype=np.float32).reshape(300, 300)
     assert (compiled(x=array)["y"] == 4 * array * array.T).all()
 
@@ -98,13 +98,13 @@ def test_an_error_on_a_thread_reaches_the_caller():
                 raise MemoryError("seventy")
 
     with pytest.raises(MemoryError, match="seventy"):
-        _runs.share_out(range(100), work, 3)
+        _blocks.share_out(range(100), work, 3)
 
 
 def test_every_block_once():
     for shape, maximum in (((7, 3, 5), 4), ((1000,), 64), ((3, 1, 1000), 10), ((1, 1), 1)):
         counts = np.zeros(shape, int)
-        for at in _runs.blocks(shape, maximum):
+        for at in _blocks.blocks(shape, maximum):
             counts[at] += 1
             assert counts[at].size <= max(maximum, 1)
         assert (counts == 1).all()
