@@ -1,4 +1,4 @@
-"""Dask arrays as the bridge takes and makes them: operands, blocks, graphs."""
+"""Dask arrays that functions take and return: operands, blocks, graphs."""
 
 from __future__ import annotations
 
