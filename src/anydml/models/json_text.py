@@ -25,7 +25,7 @@ _COMMENTS: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
 # A comma behind an opening bracket, a colon or a comma is not trailing: the parser rejects it.
 _COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL)
 _EXCEPT_NEWLINES: Final = re.compile(r"[^\n]")
-# Models need 10. The parsers of Python's versions have limits of their own, between 1,000 and 10,000.
+# Models need 10. Python's own limits, between 1,000 and 10,000, differ from version to version.
 _DEEPEST: Final = 100
 # What the parser refuses without saying where.
 _CONSTANTS: Final = re.compile(rf"{_STRING}|NaN|-?Infinity", re.DOTALL)
