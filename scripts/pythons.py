@@ -26,7 +26,8 @@ def interpreters() -> dict[int, Path]:
     for minor in range(FIRST, FIRST + 10):
         on_path = shutil.which(f"python3.{minor}")
         for path in [*([on_path] if on_path else []), *pyenv.glob(f"3.{minor}.*/bin/python")]:
-            asked = subprocess.run([path, "-c", _ASKED], capture_output=True, text=True, check=False)
+            command = [path, "-c", _ASKED]
+            asked = subprocess.run(command, capture_output=True, text=True, check=False)
             if asked.stdout.split() == ["cpython", "3", str(minor), "0"]:
                 found[minor] = Path(path)
     return found
