@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml.devices.backends._blocks import block_count, blocks
 from anydml.devices.backends._computed import call_nbytes
-from anydml.devices.backends._runs import block_count, blocks
 from anydml.ops._fields import Role
 
 X = (2, 32, 40, 40)
@@ -185,7 +185,7 @@ def test_xla_takes_no_more(case, data_type):
     """Besides inputs and outputs, and results before they are copied there."""
     jax = pytest.importorskip("jax")
     from anydml.devices.backends import xla
-    from anydml.devices.backends._compiled_runs import partition
+    from anydml.devices.backends._partition import partition
 
     kind, sizes, arguments = CASES[case]
     inputs = {
@@ -193,13 +193,13 @@ def test_xla_takes_no_more(case, data_type):
         for info, size in zip(kind.tensor_fields(Role.INPUT), sizes, strict=False)
     }
     compiled = dml.Device("xla").create_operator(kind.with_outputs(**inputs, **arguments)).compile()
-    _, runs = partition(compiled.program)
+    _, runs = partition(compiled.program, xla.joins)
     (run,) = runs.values()
     specs = [run.specs[name] for name in run.inputs]
     operands = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
     with xla.x64():
         options = xla.options("cpu")
-        call = jax.jit(lambda *arrays: xla._compute(run, arrays), compiler_options=options)
+        call = jax.jit(lambda *arrays: xla.compute_run(run, arrays), compiler_options=options)
         lowered = call.lower(*operands)
         memory = lowered.compile().memory_analysis()
     taken = memory.temp_size_in_bytes + memory.output_size_in_bytes
