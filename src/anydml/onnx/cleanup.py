@@ -17,7 +17,7 @@ from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed
 from anydml.onnx.read import Source, load_onnx, subgraphs
 from anydml.onnx.shapes import infer, type_of, value_of
-from anydml.onnx.types import DATA_TYPES, Value
+from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
 
 MOST_NODES: Final = 100_000
 """Nodes of a model with its functions expanded."""
@@ -385,9 +385,10 @@ class _Cleaner:
             versions = [
                 v for v in schema.context_dependent_function_opset_versions if v <= node.opset
             ]
-            types = [self._type(name).SerializeToString() if name else b"" for name in node.inputs]
-            if not versions or any(not self._graph.values[n].type for n in node.inputs if n):
+            known = [self._graph.values[name].type for name in node.inputs if name]
+            if not versions or not all(kind and kind != SEQUENCE for kind in known):
                 return None
+            types = [self._type(name).SerializeToString() if name else b"" for name in node.inputs]
             data = schema.get_context_dependent_function_with_opset_version(
                 max(versions), node.proto.SerializeToString(), types
             )

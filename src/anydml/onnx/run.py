@@ -20,7 +20,7 @@ from anydml.onnx.partition import Partition, partitions, stages
 from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import infer
 from anydml.onnx.table import infer_without_schema
-from anydml.onnx.types import DATA_TYPES, Array, Value, numpy_type, type_number
+from anydml.onnx.types import DATA_TYPES, Array, Value, name_of_numpy, numpy_type, type_number
 from anydml.onnx.verdict import Judged, lower_node, tensor_desc
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class _NodeStep:
         value = self._model.graph.values[name]
         array = arrays.get(name, value.data)
         assert array is not None
-        kind = value.type or str(array.dtype)
+        kind = value.type or name_of_numpy(array.dtype)
         return Value(name, kind, array.shape if name in arrays else value.sizes, array)
 
     def _on_cpu(self, inputs: Sequence[Value | None]) -> list[Array]:

@@ -54,6 +54,12 @@ def numpy_type(name: str) -> np.dtype[Any]:
     return np.dtype(np.uint8) if data_type.bits < 8 else data_type.numpy
 
 
+def name_of_numpy(dtype: np.dtype[Any]) -> str:
+    """The short name of a NumPy type; empty for one that DirectML lacks."""
+    names = (name for name in DATA_TYPES if DATA_TYPES[name].bits >= 8)
+    return next((name for name in names if numpy_type(name) == dtype), "")
+
+
 @dataclass(eq=False)
 class Value:
     """A tensor of a model.

@@ -345,4 +345,9 @@ def lower_node(
             raise
         # Attributes that are missing or do not fit the tensors.
         raise UnsupportedError(f"its attributes do not fit its inputs ({error})") from error
-    return lowering.descriptors, list(made) if isinstance(made, tuple | list) else [made]
+    found_outputs = list(made) if isinstance(made, tuple | list) else [made]
+    # Outputs with strides are the bytes of the packed tensor in the model.
+    for i, (result, value) in enumerate(zip(found_outputs, outputs, strict=False)):
+        if result is not None and value is not None and result.desc.strides is not None:
+            found_outputs[i] = builder.reinterpret(result, None, value.sizes or (1,))
+    return lowering.descriptors, found_outputs

@@ -90,6 +90,11 @@ def _parameter(n: Lowering, i: int, rank: int, axis: int) -> Expression | None:
     return n.view(i, rank=rank)
 
 
+def _row(n: Lowering, i: int, sizes: Sizes) -> Expression | None:
+    """A vector that is repeated for every row of the result."""
+    return n.view(i, sizes, (*(0,) * (len(sizes) - 1), 1)) if n.has(i) else None
+
+
 def integer_product(n: Lowering) -> Expression:
     left, right, sizes = product_sizes(n, 0, 1)
     rank = len(sizes)
@@ -113,7 +118,7 @@ def quantized_product(n: Lowering) -> Expression:
 def integer_product_to_float(n: Lowering) -> Expression:
     left, right, sizes = product_sizes(n, 0, 1)
     rank = len(sizes)
-    bias = n.vector(6, rank, rank - 1) if n.has(6) else None
+    bias = _row(n, 6, sizes)
     return n.emit(
         "MATRIX_MULTIPLY_INTEGER_TO_FLOAT", batched(n, 0, left, sizes), _parameter(n, 2, rank, -2),
         _parameter(n, 4, rank, -2), batched(n, 1, right, sizes), _parameter(n, 3, rank, -1),
@@ -215,7 +220,7 @@ def dynamic_quantized_product(n: Lowering) -> Expression:
     )  # fmt: skip
     left, right, sizes = product_sizes(n, 0, 1)
     rank = len(sizes)
-    bias = n.vector(4, rank, rank - 1) if n.has(4) else None
+    bias = _row(n, 4, sizes)
     to = (*sizes[:-2], *left[-2:])
     return n.emit(
         "MATRIX_MULTIPLY_INTEGER_TO_FLOAT", n.reshape(byte, to, strides_to(left, to)),
