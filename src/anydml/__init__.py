@@ -6,6 +6,7 @@ from typing import NoReturn as _NoReturn
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
 from anydml import _command, _processor  # noqa: F401
 from anydml import ops as _ops
+from anydml._notebooks import attach as _attach_notebook_forms
 from anydml.core.dtypes import DataType
 from anydml.core.errors import (
     AllocationError,
@@ -50,6 +51,8 @@ from anydml.ops._registry import from_json, support, tolerance
 from anydml.ops._registry import function_called as _function_called
 
 __version__ = "0.1.0"
+
+_attach_notebook_forms()
 
 if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
 

@@ -23,7 +23,7 @@ from support import jax_64_bits
 jax = pytest.importorskip("jax")
 
 from anydml.devices.backends import xla  # noqa: E402  # needs JAX
-from anydml.devices.backends._compiled_runs import partition  # noqa: E402
+from anydml.devices.backends._partition import partition  # noqa: E402
 
 T = dml.TensorDesc
 F = T("FLOAT32", (4, 6))
@@ -39,7 +39,7 @@ def device():
 
 def compiled_runs(graph):
     """The program with a call for each run, and the runs."""
-    return partition(dml.Device("cpu").compile_graph(graph).program)
+    return partition(dml.Device("cpu").compile_graph(graph).program, xla.joins)
 
 
 def assert_as_stepwise(seed):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml.devices.backends._blocks import block_count, blocks
 from anydml.devices.backends._computed import call_nbytes
-from anydml.devices.backends._runs import block_count, blocks
 from anydml.ops._fields import Role
 from anydml.ops.activations import FUSABLE
 
@@ -204,7 +204,7 @@ def test_xla_takes_no_more(case, data_type):
     """Besides inputs and outputs, and results before they are copied there."""
     jax = pytest.importorskip("jax")
     from anydml.devices.backends import xla
-    from anydml.devices.backends._compiled_runs import partition
+    from anydml.devices.backends._partition import partition
 
     kind, sizes, arguments = CASES[case]
     inputs = {
@@ -212,7 +212,7 @@ def test_xla_takes_no_more(case, data_type):
         for info, size in zip(kind.tensor_fields(Role.INPUT), sizes, strict=False)
     }
     compiled = dml.Device("xla").create_operator(kind.with_outputs(**inputs, **arguments)).compile()
-    _, runs = partition(compiled.program)
+    _, runs = partition(compiled.program, xla.joins)
     (run,) = runs.values()
     specs = [run.specs[name] for name in run.inputs]
     operands = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]

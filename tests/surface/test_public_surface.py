@@ -106,7 +106,7 @@ def _with_doctests():
 
 @pytest.mark.parametrize("name", list(_with_doctests()))
 def test_doctests(name):
-    library = name.removeprefix("anydml.").removeprefix("bridges.").partition(".")[0]
+    library = name.removeprefix("anydml.").partition(".")[0]
     if library in ("dask", "jax", "torch"):
         pytest.importorskip(library)
     module = importlib.import_module(name)

@@ -463,11 +463,6 @@ class Descriptor:
             parts.append(f"{info.attribute}={info.kind.short_repr(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def _repr_html_(self) -> str:  # for notebooks
-        from anydml.drawing import descriptor_html
-
-        return descriptor_html(self)
-
 
 def _read_field(
     record: Mapping[str, Any], info: FieldInfo, values: Mapping[str, Any], may_lack: bool

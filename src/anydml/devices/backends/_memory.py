@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from anydml.core.program import ArraySpec, KernelCall, Program
+from anydml.core.program import KernelCall, Program
+from anydml.devices.backends._blocks import run_nbytes
 from anydml.devices.backends._computed import call_nbytes
-from anydml.devices.backends._runs import Run
+from anydml.devices.backends._partition import Run, Specs, specs_of
 from anydml.devices.backends._sequence import lay_out, staged_outputs
 from anydml.ops._registry import is_computed
 
@@ -22,11 +23,7 @@ def working_nbytes(
     `blocked` has the calls that run in blocks, by the names of their kernels, on some threads.
     """
     blocked = blocked or {}
-    specs: dict[str | None, ArraySpec] = {
-        item.name: item.spec
-        for items in (program.inputs, program.outputs, program.intermediates, program.constants)
-        for item in items
-    }
+    specs = specs_of(program)
     viewed = {item.buffer for item in program.intermediates}
     copied = {slot.name for slot in program.inputs if slot.name in viewed}
     passed = lay_out(program).nbytes + sum(
@@ -35,7 +32,7 @@ def working_nbytes(
         if (spec := specs[name]).dtype is not None
     )
     temporary = (
-        blocked[call.kernel].working_nbytes(threads)
+        run_nbytes(blocked[call.kernel], threads)
         if call.kernel in blocked
         else _temporary(call, specs)
         for call in program.calls
@@ -43,7 +40,7 @@ def working_nbytes(
     return int(passed + max(temporary, default=0))
 
 
-def _temporary(call: KernelCall, specs: dict[str | None, ArraySpec]) -> int:
+def _temporary(call: KernelCall, specs: Specs) -> int:
     if not is_computed(call.kernel):
         return 0  # native kernels have little scratch
     operands = [specs[name] for name in (*call.inputs, *call.outputs) if name is not None]

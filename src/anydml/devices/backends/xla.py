@@ -19,13 +19,13 @@ import numpy as np
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import ArraySpec, KernelCall, Program
 from anydml.devices.backends._base import Array, Executable, host_copy
-from anydml.devices.backends._compiled_runs import Run, partition
 from anydml.devices.backends._computed import WORKING
 from anydml.devices.backends._memory import working_nbytes
+from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step, host_constants
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
-from anydml.ops._registry import definition_of
+from anydml.ops._registry import definition_of, is_computed
 
 ENGINE: Final = JaxEngine()
 
@@ -45,6 +45,11 @@ _CPU_OPTIONS: Final = {
 def options(platform: str) -> dict[str, Any]:
     """How XLA compiles for a platform."""
     return {**_OPTIONS, **_CPU_OPTIONS} if platform == "cpu" else {**_OPTIONS}
+
+
+def joins(call: KernelCall, run: Run) -> bool:
+    """Whether a call is part of compiled code."""
+    return is_computed(call.kernel)
 
 
 class Fixed(np.ndarray[Any, np.dtype[Any]]):
@@ -98,7 +103,7 @@ class XlaBackend:
         """
         refuse_missing(program, "XLA")
         name = program.name
-        program, runs = partition(program)
+        program, runs = partition(program, joins)
         place = self._first if self._platform else None
         platform = self._first.platform
 
