@@ -21,9 +21,6 @@ from anydml.ops._fields import floating, input_field, output_field
 
 FAMILY = Family.NETWORKS
 
-_MODERATE: Final = 256.0
-"""The largest parameter, and the inverse of the smallest, with which products stay in FLOAT32."""
-
 _SCALED: Final = ulp(72)
 """The product in front of `exp` is rounded: 64 ULPs of the power where it is above 64."""
 
@@ -49,8 +46,8 @@ class Activation(Map):
 
 def _wide(e: Engine, x: Array, *parameters: float, when: bool = False) -> Array:
     """``x``, in FLOAT64 where `when`, or where a product with a parameter may leave FLOAT32."""
-    moderate = all(not p or 1 / _MODERATE <= abs(p) <= _MODERATE for p in parameters)
-    return x if moderate and not when else x.astype(e.xp.float64)
+    is_moderate = all(not p or 1 / 256 <= abs(p) <= 256 for p in parameters)
+    return x if is_moderate and not when else x.astype(e.xp.float64)
 
 
 class ActivationIdentity(Activation):
@@ -235,8 +232,7 @@ class ActivationCelu(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float) -> Array:
-        # Powers above 1 multiply the rounding of the quotient.
-        x = _wide(e, x, alpha, when=alpha < 0)
+        x = _wide(e, x, alpha, when=alpha < 0)  # powers above 1 multiply the quotient's rounding
         zero, scale = x.dtype.type(0), x.dtype.type(alpha)
         return e.xp.maximum(x, zero) + e.xp.minimum(scale * e.xp.expm1(x / scale), zero)
 
@@ -248,8 +244,9 @@ def softplus(e: Engine, x: Array, alpha: float, beta: float) -> Array:
     # alpha takes over the size of beta, so that the line above 0 is x or -x, times one number.
     size = abs(beta) if 1 < abs(beta) < inf else 1.0
     line = e.xp.maximum(kind(beta / size) * x, kind(0))
-    power = e.xp.exp(-e.xp.abs(kind(beta) * x))
-    return kind(alpha * size) * (line + e.xp.log1p(power) / kind(size))
+    return kind(alpha * size) * (
+        line + e.xp.log1p(e.xp.exp(-e.xp.abs(kind(beta) * x))) / kind(size)
+    )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -391,8 +388,7 @@ class ActivationSwish(Activation):
         x = _wide(e, x, sigmoid_input_scale)
         zero, one, half = map(x.dtype.type, (0, 1, 0.5))
         z = x.dtype.type(sigmoid_input_scale) * x
-        # Below 0 this is x * exp(z) / (1 + exp(z)). XLA on the CPU flushes denormal numbers. If x
-        # makes a power normal, compute it as a product of square roots.
+        # XLA's CPU flushes denormal powers, which x may make normal: multiply by the root twice.
         root = e.xp.exp(e.xp.minimum(z, zero) * half)
         return x * root * (root / (one + e.xp.exp(-e.xp.abs(z))))
 
