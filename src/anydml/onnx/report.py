@@ -112,7 +112,7 @@ class Report:
 
     def _node_lines(self, item: Judged) -> Iterator[str]:
         said = notes(item, self.model.graph)
-        if item.place == "graph" and not said:
+        if item.place == "graph" and not said and not _observed(item):
             return
         name = f"{short_repr(item.node.name)} ({item.node.title})"
         yield f"{name}: {item.place}" + (f": {item.reason}" if item.reason else "")
@@ -122,6 +122,8 @@ class Report:
             lowest = self._lowest[item.node.name]
             accepted = "none" if lowest is None else describe(lowest)
             yield f"  Lowest feature level that accepts it: {accepted}"
+        for text in _observed(item):
+            yield f"  Accepted by DirectML, not on its page: {text}"
         for note in said:
             yield f"  Note: {note}."
 
@@ -182,6 +184,7 @@ class Report:
             "operators": [desc.NAME for desc in item.descriptors],
             "minimum_feature_level": None if lowest is None else lowest.suffix,
             "notes": notes(item, self.model.graph),
+            "observed_deviations": _observed(item),
             "violations": [
                 {
                     "path": violation.path,
@@ -193,6 +196,16 @@ class Report:
                 for violation in item.violations
             ],
         }
+
+
+def _observed(item: Judged) -> list[str]:
+    """What DirectML accepts of a node although a page forbids it."""
+    found = [
+        f"{desc.NAME}: {deviation.accepted} ({deviation.evidence})"
+        for desc in item.descriptors
+        for deviation in desc.deviations(LATEST)
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _lowest(item: Judged) -> FeatureLevel | None:

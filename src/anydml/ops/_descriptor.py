@@ -18,7 +18,9 @@ from anydml.core.program import ArraySpec, IndexUse, Inferred, KernelCall, Progr
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, Tolerance
 from anydml.engines import Engine
+from anydml.ops import _deviations
 from anydml.ops._advice import at_level, operator_without_options, why_not_fused
+from anydml.ops._deviations import Deviation
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support
 from anydml.ops._shapes import declared_as, fixed, spec_of
@@ -294,8 +296,17 @@ class Descriptor:
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
         """Every rule that this descriptor breaks; those that relate fields once these are valid."""
-        found = [*self._fused_violations()] or [*self._own_violations(level)]
+        found, _ = _deviations.split(self.NAME, self._page_violations(level), level)
         return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
+
+    def _page_violations(self, level: FeatureLevel) -> list[Violation]:
+        return [*self._fused_violations()] or [*self._own_violations(level)]
+
+    def deviations(self, level: FeatureLevel) -> list[Deviation]:
+        """What DirectML accepts of this descriptor although its page forbids it."""
+        if not _deviations.deviations_of(self.NAME):
+            return []
+        return _deviations.split(self.NAME, self._page_violations(level), level)[1]
 
     def minimum_level(self) -> FeatureLevel | None:
         """The lowest feature level that accepts this descriptor, or None when none does."""

@@ -12,12 +12,14 @@ from math import prod
 from typing import Any, Final
 
 from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
+from anydml.ops._deviations import Deviation, deviations_of
 from anydml.ops._family import Family
 from anydml.ops._fields import Role, boolean, count_of, input_field, output_field, uint, uints
 from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
@@ -112,6 +114,35 @@ class Windows(Pooling):
     window_size: Sequence[int] = uints()
     start_padding: Sequence[int] = uints()
     end_padding: Sequence[int] = uints()
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes, with the padding that a last partial window needs."""
+        return {**super().attributes(), "end_padding": self._end_padding()}
+
+    def _end_padding(self) -> tuple[int, ...]:
+        # DirectML accepts an output with one more window, as ONNX's ceil_mode makes it.
+        fields: Any = self
+        ends, tensors = list(self.end_padding), (fields.input_tensor, fields.output_tensor)
+        arrays = self.window_size, self.strides, self.start_padding, ends
+        rank = len(ends)
+        spatial = [tensor.sizes[2:] for tensor in tensors]
+        dilations = getattr(self, "dilations", (1,) * rank)
+        if any(len(array) != rank for array in (*arrays, *spatial, dilations)):
+            return tuple(ends)
+        for i, (size, result) in enumerate(zip(*spatial, strict=True)):
+            start, stride = self.start_padding[i], self.strides[i]
+            span = (self.window_size[i] - 1) * dilations[i] + 1
+            padded, first = size + start + ends[i], (result - 1) * stride
+            if stride and result == (padded - span) // stride + 2 and first < size + start:
+                ends[i] += first + span - padded
+        return tuple(ends)
+
+    def deviations(self, level: FeatureLevel) -> list[Deviation]:
+        """What DirectML accepts of this descriptor although its page forbids it."""
+        found = super().deviations(level)
+        if self._end_padding() != tuple(self.end_padding):
+            found += deviations_of(self.NAME)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

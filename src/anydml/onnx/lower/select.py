@@ -67,7 +67,7 @@ def one_hot(n: Lowering) -> Expression:
     sizes = n.results[0].shape
     axis = n.axis(-1, len(sizes))
     indices = [1 if i == axis else size for i, size in enumerate(sizes)]
-    values = padded((2,), 4 if n.exact else len(sizes))
+    values = padded((2,))  # whatever the rank of the others
     return n.emit(
         "ONE_HOT", n.view(0, indices), n.view(2, values), outputs=[n.output(rank=1)], axis=axis
     )

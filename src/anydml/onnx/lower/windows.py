@@ -145,12 +145,16 @@ def quantized_convolution(n: Lowering) -> Expression:
     )  # fmt: skip
 
 
-def _ceil(n: Lowering, window: Window, sizes: Sequence[int], results: Sequence[int]) -> None:
-    """Enlarge the padding behind, so that the last partial windows are whole."""
-    for i, (size, result) in enumerate(zip(sizes, results, strict=True)):
-        span = (window.size[i] - 1) * window.dilations[i] + 1
-        needed = (result - 1) * window.strides[i] + span - size - window.start[i]
-        window.end[i] = max(window.end[i], needed)
+def _is_cut(window: Window, sizes: Sequence[int], results: Sequence[int]) -> bool:
+    """Whether the last window of a dimension ends after the padded input (ceil_mode)."""
+    rows = zip(
+        sizes, results, window.size, window.strides, window.dilations, window.start, window.end,
+        strict=True,
+    )  # fmt: skip
+    return any(
+        (result - 1) * stride + (taps - 1) * dilation + 1 > size + start + end
+        for size, result, taps, stride, dilation, start, end in rows
+    )
 
 
 def pooling(name: str, dilated: str = "", globally: bool = False, **defaults: Any) -> Lower:
@@ -164,14 +168,11 @@ def pooling(name: str, dilated: str = "", globally: bool = False, **defaults: An
             window = Window(list(size), *([v] * len(size) for v in (1, 1, 0, 0)))
         else:
             window = window_of(n, x[2:], size, y[2:])
-        whole = list(window.end)
-        if n.get("ceil_mode", 0):
-            _ceil(n, window, x[2:], y[2:])
         fields = {
             field: type(value)(n.get(attribute, value))
             for field, (attribute, value) in defaults.items()
         }
-        if fields.get("include_padding") and whole != window.end:
+        if fields.get("include_padding") and not n.exact and _is_cut(window, x[2:], y[2:]):
             raise UnsupportedError("ceil_mode with count_include_pad: DirectML counts all padding")
         rank = max(len(x) - 2, 2)
         fields["window_size"] = [1] * (rank - len(window.size)) + window.size
@@ -204,8 +205,6 @@ def quantized_pooling(globally: bool) -> Lower:
             window = Window(list(size), *([v] * len(size) for v in (1, 1, 0, 0)))
         else:
             window = window_of(n, x[2:], size, y[2:])
-            if n.get("ceil_mode", 0):
-                _ceil(n, window, x[2:], y[2:])
         rank = max(len(x) - 2, 2)
         strides: list[Any] = [None, None]
         if last:
