@@ -53,7 +53,7 @@ def order_keys(x: Array) -> Array:
     if kind == "u":
         return bits
     if kind == "i":
-        return bits ^ sign
+        return np.asarray(bits ^ sign)
     bits = np.where(widen(x) == 0, bits.dtype.type(0), bits)
     keys = np.where(bits & sign, ~bits, bits | sign)
     return np.where(is_nan(x), ~bits.dtype.type(0), keys)
@@ -102,4 +102,4 @@ def _to_odd(x: Array) -> Array:
     toward_zero = np.where(np.abs(near) > np.abs(x), np.nextafter(near, np.float32(0)), near)
     inexact = (toward_zero != x) & np.isfinite(x)
     bits = toward_zero.astype(np.float32).view(np.uint32)
-    return (bits | inexact.astype(np.uint32)).view(np.float32)
+    return np.asarray(bits | inexact.astype(np.uint32)).view(np.float32)

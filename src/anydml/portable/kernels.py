@@ -18,7 +18,6 @@ from anydml.portable._numbers import (
     is_bfloat16,
     is_nan,
     order_keys,
-    to_bits,
     widen,
     with_canonical_nan,
 )
@@ -82,7 +81,7 @@ def fill_constant(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> in
     return -1
 
 
-def _value(bits: Sequence[int], dtype: np.dtype[Any]) -> Array:
+def _value(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
     """Return the value whose bytes two integers of 64 bits begin with."""
     return np.array(bits, np.int64).view(np.uint8)[: dtype.itemsize].view(dtype)[0]
 
@@ -115,7 +114,7 @@ def _place(mode: str, at: Array, size: int) -> Array:
     if mode == "edge":
         return at.clip(0, size - 1)
     if mode == "wrap" or size == 1:
-        return at % size
+        return np.asarray(at % size)
     period = 2 * size - 2 if mode == "reflection" else 2 * size
     within = at % period
     last = period if mode == "reflection" else period - 1
@@ -170,7 +169,9 @@ def _blend(x: Array, at: Array, scale: int, axis: int) -> Array:
 def slice_window(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     """Copy a window of the input, with steps; a negative step begins at the end of the window."""
     (x,), (y,) = inputs, outputs
-    sides = zip(*(attributes[name] for name in ("starts", "sizes", "strides")), y.shape, strict=True)
+    sides = zip(
+        *(attributes[name] for name in ("starts", "sizes", "strides")), y.shape, strict=True
+    )
     if y.size:
         places = [
             (start if step > 0 else start + size - 1) + step * np.arange(n)
@@ -403,7 +404,9 @@ def _accumulate(result: Array, target: Array, updates: Array, reduction: str) ->
     if is_bfloat16(result.dtype) or (result.dtype.kind == "c" and product):
         order = np.argsort(target, kind="stable")
         groups = target[order]
-        begins = np.flatnonzero(np.append(True, groups[1:] != groups[:-1])) if len(groups) else groups
+        begins = (
+            np.flatnonzero(np.append(True, groups[1:] != groups[:-1])) if len(groups) else groups
+        )
         counts = np.diff(np.append(begins, len(groups)))
         for turn in range(counts.max(initial=0)):  # the updates of a position one after the other
             chosen = order[begins[counts > turn] + turn]
