@@ -90,8 +90,27 @@ def run(
     output_is_private: bool,
     threads: int,
 ) -> int:
-    """Run a kernel; return the position of the first bad index, or -1."""
-    return KERNELS[name]([*inputs], [*outputs], attributes)
+    """Run a kernel; return the position of the first bad index, or -1.
+
+    Raises
+    ------
+    ArgumentError
+        An operand that does not lie in the address space, or that has too many elements.
+    """
+    sides = {"input": [*inputs], "output": [*outputs]}
+    for side, arrays in sides.items():
+        for i, array in enumerate(arrays):
+            _check_place(array, f"{name}: {side} {i}")
+    return KERNELS[name](sides["input"], sides["output"], attributes)
+
+
+def _check_place(array: Array, name: str) -> None:
+    """Refuse memory that NumPy would read without a look at the strides."""
+    reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    address = array.__array_interface__["data"][0]
+    begin, end = (address + sum(pick(0, way) for way in reach) for pick in (min, max))
+    if array.size and (array.size > TABLES["most_elements"] or begin < 0 or end >= 2**57):
+        raise ArgumentError(f"{name}: expected at most 2^48 elements, within the address space")
 
 
 def run_measured(
@@ -102,6 +121,7 @@ def run_measured(
     threads: int,
 ) -> Array:
     """Run a kernel whose output has a size that the data decide."""
+    _check_place(x, f"{name}: input 0")
     rows = find_nonzero(x, attributes["columns"])
     output = make(len(rows))
     output[...] = rows

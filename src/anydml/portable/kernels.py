@@ -162,7 +162,7 @@ def _blend(x: Array, at: Array, scale: int, axis: int) -> Array:
     two = x.take(np.minimum(first + 1, size - 1), axis)
     weight = weight.reshape(-1, *[1] * (-1 - axis))
     mean = one * (np.float32(1) - weight) + two * weight
-    return np.where(weight == 0, one, mean)
+    return np.where(weight == 0, one, np.asarray(mean))
 
 
 @_kernel
