@@ -87,7 +87,7 @@ class ElementType(NamedTuple):
 
     name: str
     number: int
-    """Of DML_TENSOR_DATA_TYPE, above 63 where DirectML has none; 0: elements are only moved."""
+    """In DML_TENSOR_DATA_TYPE, above 63 where DirectML has none; 0: elements are only moved."""
     size: int
     kind: str
     in_numpy: bool
