@@ -93,8 +93,8 @@ def test_run_prints_and_writes_outputs(capsys, written, tmp_path):
     x = floats(0, 2, 3, 17, 17)
     np.save("x.npy", x)
     path = written(classifier())
-    status, out, _ = run(capsys, "run", path, "--input", "x=x.npy", "--output-dir", "out")
-    assert status == 0
+    status, out, err = run(capsys, "run", path, "--input", "x=x.npy", "--output-dir", "out")
+    assert (status, err) == (0, "")
     assert "z: float32 (2, 10)" in out
     (expected,) = session(path).run(["z"], {"x": x})
     np.testing.assert_allclose(np.load("out/z.npy"), expected, rtol=1e-4, atol=1e-6)
