@@ -121,11 +121,13 @@ class Windows(Pooling):
 
     def _end_padding(self) -> tuple[int, ...]:
         # DirectML accepts an output with one more window, as ONNX's ceil_mode makes it.
-        fields: Any = self
-        ends, tensors = list(self.end_padding), (fields.input_tensor, fields.output_tensor)
+        ends = list(self.end_padding)
+        tensors = [getattr(self, name, None) for name in ("input_tensor", "output_tensor")]
+        if None in tensors:  # a gradient
+            return tuple(ends)
         arrays = self.window_size, self.strides, self.start_padding, ends
         rank = len(ends)
-        spatial = [tensor.sizes[2:] for tensor in tensors]
+        spatial = [tensor.sizes[2:] for tensor in tensors if tensor is not None]
         dilations = getattr(self, "dilations", (1,) * rank)
         if any(len(array) != rank for array in (*arrays, *spatial, dilations)):
             return tuple(ends)
@@ -133,7 +135,8 @@ class Windows(Pooling):
             start, stride = self.start_padding[i], self.strides[i]
             span = (self.window_size[i] - 1) * dilations[i] + 1
             padded, first = size + start + ends[i], (result - 1) * stride
-            if stride and result == (padded - span) // stride + 2 and first < size + start:
+            fits = stride and padded >= span
+            if fits and result == (padded - span) // stride + 2 and first < size + start:
                 ends[i] += first + span - padded
         return tuple(ends)
 
