@@ -28,7 +28,9 @@ PARTS = {
     "GuaranteedBaseOffsetAlignment": "guaranteed_base_offset_alignment",
 }  # fmt: skip
 MENTIONED = re.compile(r"\b([A-Z]\w*)(?:\[\d+\])?(?:\.([A-Z]\w+))?(?:\[-?\d+\])?")
-ALONE = re.compile(r"\(U?INT\)|\(FLOAT\)|2\^32|multiple of 4 below|power of two|at feature level|only inp")
+ALONE = re.compile(
+    r"\(U?INT\)|\(FLOAT\)|2\^32|multiple of 4 below|power of two|at feature level|only inp"
+)
 
 
 def other_values(desc):
@@ -141,9 +143,7 @@ def reads(desc, violation):
     part = next((PARTS[item] for item in location[1:] if item in PARTS), None)
     tensors = [info for info in infos.values() if info.role is not Role.ATTRIBUTE]
     attributes = {(info.name, None) for info in infos.values() if info.role is Role.ATTRIBUTE}
-    enums = {
-        (n, None) for n, _ in attributes if isinstance(infos[n].kind, kinds.EnumerationKind)
-    }
+    enums = {(n, None) for n, _ in attributes if isinstance(infos[n].kind, kinds.EnumerationKind)}
     own = {(name, part), (name, None)}
     if part in ("strides", "flags", *[p for p in PARTS.values() if "_in_" in p or "_off" in p]):
         return own | {(name, other) for other in PARTS.values()}

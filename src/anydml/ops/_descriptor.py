@@ -412,18 +412,19 @@ class Descriptor:
     def _count_rules(self, found: Sequence[Violation]) -> Rules:
         """The rules of counts: an array that has a wrong length counts as if it were right."""
         for info in self.fields():
-            value = getattr(self, info.attribute)
-            counted = None if info.counts is None else getattr(self, info.counts)
-            if counted is None or value is UNKNOWN or counted is UNKNOWN:
-                continue
-            name = page_name(info.counts or "")
-            right = next((item for item in found if item.path == name), None)
-            length = ((right and right.accepted) or {}).get("length", len(counted))
-            if value != length:
-                why = f"the length of {name}"
-                if right and length != len(counted):
-                    why = right.rule.partition("(")[2].removesuffix(")") or why
-                yield Violation(info.name, f"{length} ({why})", value)
+            if info.counts is not None:
+                yield self._count_rule(info, info.counts, found)
+
+    def _count_rule(self, info: FieldInfo, counted: str, found: Sequence[Violation]) -> Rules:
+        value, length = getattr(self, info.attribute), self._length(counted)
+        name = page_name(counted)
+        why = f"the length of {name}"
+        for item in found:
+            accepted = item.accepted if item.path == name else None
+            if accepted and "length" in accepted:
+                length, why = accepted["length"], item.rule.partition("(")[2].removesuffix(")")
+        if differ(value, length):
+            yield Violation(info.name, f"{length} ({why})", value)
 
     def violations_nested(self, level: FeatureLevel) -> Iterator[Violation]:
         """Every rule that it breaks inside another operator, with paths relative to itself.

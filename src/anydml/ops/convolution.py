@@ -111,6 +111,8 @@ class Convolution(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     filter_tensor: TensorDesc = input_field()
     bias_tensor: TensorDesc | None = input_field(optional=True)
@@ -155,7 +157,7 @@ class Convolution(Computed):
         padding, output = attributes["output_padding"], spec_of(self.output_tensor).shape
         data, filters = spec_of(self.input_tensor), spec_of(self.filter_tensor)
         sizes, _ = _transposed_sizes(data, filters, attributes)
-        if any(array is UNKNOWN for array in (padding, output, sizes)):
+        if any(array is UNKNOWN for array in (padding, output, sizes)) or len(output) < 3:
             return padding
         strides = usable(attributes["strides"], len(sizes))
 

@@ -253,6 +253,8 @@ class QuantizedLinearAveragePooling(Dilated, PooledTensors):
         Whether the mean includes padding, as zeros.
     """
 
+    ONE_DIMENSION_COUNT = False
+
     include_padding: bool = boolean()
 
     NAME = "QUANTIZED_LINEAR_AVERAGE_POOLING"

@@ -62,6 +62,8 @@ class Gemm(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     a_tensor: TensorDesc = input_field()
     b_tensor: TensorDesc = input_field()
     c_tensor: TensorDesc | None = input_field(optional=True)

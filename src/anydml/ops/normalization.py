@@ -64,6 +64,8 @@ class BatchNormalization(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     mean_tensor: TensorDesc = input_field()
     variance_tensor: TensorDesc = input_field()
@@ -167,6 +169,8 @@ class MeanVarianceNormalization(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     scale_tensor: TensorDesc | None = input_field(optional=True)
     bias_tensor: TensorDesc | None = input_field(optional=True)
@@ -206,6 +210,8 @@ class MeanVarianceNormalization(Computed):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AxesNormalization(Computed):
     """Base of the operators with an `axes` field."""
+
+    ONE_DIMENSION_COUNT = True
 
     input_tensor: TensorDesc = input_field()
     scale_tensor: TensorDesc | None = input_field(optional=True)
@@ -360,6 +366,8 @@ class LpNormalization(Computed):
     p : int
         1 for ``sum(|x|)``, 2 for ``sqrt(sum(x * x))``.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()

@@ -32,6 +32,7 @@ _HIGHEST_POWER: Final = 7
 class Pooling(Computed):
     """Base of the pooling operators."""
 
+    ONE_DIMENSION_COUNT = True
     WORKING_BYTES = 32  # positions are INT64, and powers float64
     IN_PIECES = True
     EXAMPLES = ({

@@ -119,6 +119,8 @@ class Reduce(Computed):
         The axes to reduce, in any order.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     function: ReduceFunction | ReduceFunctionName = enumeration(ReduceFunction)
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
@@ -169,6 +171,8 @@ class Position(Computed):
     axis_direction : AxisDirection
         INCREASING selects the first of equal elements, DECREASING the last.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
@@ -227,6 +231,8 @@ class Cumulative(Computed):
     axis_direction : AxisDirection
         INCREASING starts at the first element, DECREASING at the last one.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()

@@ -45,6 +45,7 @@ _CENTRES: Final = {"input_pixel_offsets": 0.5, "output_pixel_offsets": -0.5}
 class Resampling(Sized):
     """Base of the operators that resample, and of their gradients."""
 
+    ONE_DIMENSION_COUNT = True
     TOLERANCE = products(24)
     WORKING_BYTES = 48
 

@@ -55,6 +55,8 @@ class BatchNormalizationTraining(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     scale_tensor: TensorDesc = input_field()
     bias_tensor: TensorDesc = input_field()
@@ -115,6 +117,8 @@ class NormalizationGradient(Computed):
     epsilon : float
         The constant that is added to the variance.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_tensor: TensorDesc = input_field()
     input_gradient_tensor: TensorDesc = input_field()
@@ -212,6 +216,8 @@ class AdamOptimizer(Computed):
     epsilon : float
         The constant that is added to the root of the second moment.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_parameters_tensor: TensorDesc = input_field()
     input_first_moment_tensor: TensorDesc = input_field()

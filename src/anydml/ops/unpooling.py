@@ -50,6 +50,8 @@ class MeanGradients(Sized):
         The gradient of the tensor that was pooled.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_gradient_tensor: TensorDesc = input_field()
     output_gradient_tensor: TensorDesc = output_field()
 
@@ -137,6 +139,8 @@ class MaximumGradients(Computed):
         The gradient of the input, with the type and sizes of the input.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     input_gradient_tensor: TensorDesc = input_field()
     output_gradient_tensor: TensorDesc = output_field()
@@ -195,6 +199,8 @@ class MaxUnpooling(Sized):
     output_tensor : TensorDesc
         The result, with the type of the input and any sizes.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_tensor: TensorDesc = input_field()
     indices_tensor: TensorDesc = input_field()
