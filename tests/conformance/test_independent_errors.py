@@ -212,3 +212,83 @@ def test_no_violation_is_hidden_in_many_descriptors(kind):
     for seed in range(2, 12):
         for hidden, desc, reported in lost(kind, seed, 60):
             raise AssertionError(f"{hidden} is hidden in {desc}, which reports {reported}")
+
+
+T = TensorDesc
+X = T("FLOAT32", (3, 4))
+
+
+def paths(desc):
+    return {item.path.partition(".")[2] for item in CPU.check(desc)}
+
+
+def test_an_axis_and_types_of_a_scatter():
+    desc = dml.Scatter(
+        input_tensor=X, indices_tensor=T("UINT32", (2, 4)), updates_tensor=T("INT8", (2, 4)),
+        output_tensor=T("INT16", (3, 4)), axis=9,
+    )  # fmt: skip
+    assert paths(desc) == {"Axis", "UpdatesTensor.DataType", "OutputTensor.DataType"}
+
+
+def test_strides_beside_a_type_of_a_pooling():
+    desc = dml.AveragePooling(
+        input_tensor=T("INT8", (1, 1, 4, 4)), output_tensor=T("FLOAT32", (1, 1, 4, 4)),
+        strides=(0, 1), window_size=(1, 1), start_padding=(0, 0), end_padding=(0, 0),
+        include_padding=False,
+    )  # fmt: skip
+    assert paths(desc) == {"InputTensor.DataType", "Strides[0]"}
+
+
+def test_a_block_size_beside_a_type():
+    x, y = T("INT4", (1, 4, 2, 2)), T("FLOAT32", (1, 4, 2, 2))
+    desc = dml.DepthToSpace(input_tensor=x, output_tensor=y, block_size=0)
+    assert paths(desc) == {"InputTensor.DataType", "BlockSize"}
+
+
+def test_repeated_axes_beside_a_type():
+    desc = dml.ActivationSoftmax1(input_tensor=T("INT8", (3, 4)), output_tensor=X, axes=(1, 1))
+    assert paths(desc) == {"InputTensor.DataType", "Axes[1]"}
+
+
+def test_the_tensor_of_another_rank_is_reported():
+    """Of a filter, a bias and an output of rank 4 and an input of rank 3: the input."""
+    four = T("FLOAT32", (1, 1, 1, 1))
+    arrays = {"strides": (1, 1), "dilations": (1, 1), "start_padding": (0, 0)}
+    desc = dml.Convolution(
+        input_tensor=T("FLOAT32", (1, 1, 1)), filter_tensor=four, output_tensor=four,
+        mode="CROSS_CORRELATION", direction="FORWARD", end_padding=(0, 0), output_padding=(0, 0),
+        group_count=1, bias_tensor=T("FLOAT32", (1,)), **arrays,
+    )  # fmt: skip
+    assert [str(item) for item in CPU.check(desc)] == [
+        "CONVOLUTION.InputTensor.DimensionCount: expected 4 (FilterTensor.DimensionCount), got 3",
+        "CONVOLUTION.BiasTensor.DimensionCount: expected 4 (FilterTensor.DimensionCount), got 1",
+    ]
+
+
+@pytest.mark.parametrize(("count", "reported"), [(2, []), (3, [3]), (1, [1])])
+def test_the_rank_decides_how_long_arrays_are(count, reported):
+    x = T("FLOAT32", (1, 1, 4, 4))
+    desc = dml.AveragePooling(
+        input_tensor=x, output_tensor=x, dimension_count=count, strides=(1,), window_size=(1, 1),
+        start_padding=(0, 0), end_padding=(0, 0), include_padding=False,
+    )  # fmt: skip
+    why = "2 values (InputTensor.DimensionCount - 2)"
+    assert [str(item).partition(".")[2] for item in CPU.check(desc)] == [
+        f"Strides: expected {why}, got 1",
+        *(
+            f"DimensionCount: expected 2 (InputTensor.DimensionCount - 2), got {n}"
+            for n in reported
+        ),
+    ]
+
+
+def test_a_transposed_matrix_is_the_reason_for_the_sizes_of_the_output():
+    x, y = T("FLOAT32", (3, 1)), T("FLOAT32", (3, 2))
+    desc = dml.Gemm(
+        a_tensor=x, b_tensor=T("FLOAT32", (3, 2)), c_tensor=y, output_tensor=y,
+        trans_a="TRANSPOSE", trans_b="NONE", alpha=1, beta=1,
+    )  # fmt: skip
+    assert [str(item) for item in CPU.check(desc)] == [
+        "GEMM.OutputTensor.Sizes[0]: expected 1 (ATensor.Sizes[1], because TransA is TRANSPOSE), "
+        "got 3"
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -152,8 +151,7 @@ class Descriptor:
     @classmethod
     def tensor_fields(cls, role: Role | None = None) -> tuple[FieldInfo, ...]:
         """The fields that hold tensors: all, or those of one role."""
-        roles = (Role.INPUT, Role.OUTPUT) if role is None else (role,)
-        return tuple(info for info in cls.fields() if info.role in roles)
+        return _tensor_fields_of(cls, role)  # type: ignore[arg-type]  # typeshed on __hash__ of types
 
     def bind_points(self, role: Role | None = None) -> tuple[FieldInfo, ...]:
         """The tensor fields without those that this descriptor leaves out."""
@@ -564,8 +562,14 @@ def _common_rank(
         for path, tensor, info in tensors
         if tensor.sizes is not UNKNOWN and tensor.dimension_count in accepted[info.name].ranks
     ]
-    counts = Counter(rank for _, rank in ranks)
-    return max(ranks, key=lambda item: counts[item[1]], default=None)
+    of_each = [rank for _, rank in ranks]
+    return max(ranks, key=lambda item: of_each.count(item[1]), default=None)
+
+
+@cache
+def _tensor_fields_of(kind: type[Descriptor], role: Role | None) -> tuple[FieldInfo, ...]:
+    roles = (Role.INPUT, Role.OUTPUT) if role is None else (role,)
+    return tuple(info for info in kind.fields() if info.role in roles)
 
 
 def page_name(attribute: str) -> str:
