@@ -1,13 +1,12 @@
-"""Compiled graphs and small computed operators: ``python -m benchmarks graphs``.
+"""Compiled graphs: ``python -m benchmarks graphs``.
 
 A chain of eight elementwise operations on 16 M floats beside a plain copy, NumPy, PyTorch and ONNX
-Runtime, what a call of a small operator costs, and networks on one picture. Every result is checked
-against the reference device first, and a wrong one gets no time.
+Runtime, and networks on one picture. Every result is checked against the reference device first,
+and a wrong one gets no time.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,13 +18,11 @@ import anydml as dml
 from anydml.devices.threads import get_num_threads
 from benchmarks import machine
 from benchmarks.jobs import Array
-from benchmarks.measure import FEWEST, Budget, Contestant, PlainCopy, take_turns
+from benchmarks.measure import Budget, Contestant, PlainCopy, take_turns
 from benchmarks.networks import NETWORKS, SIZES, Close, contestants, session
 
 ELEMENTS: Final = 16 * 2**20
 LOW, HIGH = -1.0, 2.0
-LEAST_SECONDS: Final = 0.01
-"""That the clock of processor time can measure."""
 
 Steps = tuple[Callable[[Any, Any], Any], ...]
 
@@ -119,48 +116,12 @@ def on_arrays(sizes: tuple[int, ...], threads: int) -> tuple[list[Contestant], E
     return found, expected
 
 
-def small_calls() -> tuple[list[Contestant], Expected]:
-    """An ADD of 16 elements by dispatch and by call."""
-    tensor = dml.TensorDesc("FLOAT32", (4, 4))
-    desc = dml.ElementWiseAdd.with_outputs(a_tensor=tensor, b_tensor=tensor)
-    compiled = dml.Device("cpu").create_operator(desc).compile()
-    x = np.arange(16, dtype=np.float32).reshape(4, 4)
-    y, z = x.copy(), np.empty_like(x)
-
-    def dispatch() -> Array:
-        compiled.dispatch(ATensor=x, BTensor=y, OutputTensor=z)
-        return z
-
-    def single(result: Any) -> tuple[Array, ...]:
-        return (result,)
-
-    found = [
-        Contestant("anydml", "dispatch", dispatch, single, strict=True),
-        Contestant("anydml", "call", lambda: compiled(x, y), single, strict=True),
-        Contestant("NumPy", "", lambda: np.add(x, y), single),
-    ]
-    return found, Expected(x + y)
-
-
-def processor_seconds(contestant: Contestant) -> float:
-    """What a call takes of all processors together, which other programs disturb less."""
-    times = []
-    for _ in range(FEWEST):
-        begin, calls = time.process_time(), 0
-        while not calls or time.process_time() - begin < LEAST_SECONDS:
-            contestant.call()
-            calls += 1
-        times.append((time.process_time() - begin) / calls)
-    return min(times)
-
-
 def lines(budget: Budget) -> Iterator[str]:
     """The results, a table for each case."""
     threads = get_num_threads()
     copies = PlainCopy(threads)
     cases: tuple[tuple[str, tuple[list[Contestant], Expected | Close], bool], ...] = (
         ("eight elementwise operations, 16 M floats", on_arrays((ELEMENTS,), threads), True),
-        ("ADD of 16 floats", small_calls(), False),
         *((network.__name__, contestants(network, SIZES, threads), False) for network in NETWORKS),
     )
     for title, (found, expected), copied in cases:
@@ -176,8 +137,7 @@ def lines(budget: Budget) -> Iterator[str]:
                 continue
             seconds = contestant.statistic("minimum")
             times = f" {seconds / copy:8.1f} copies" if copy else ""
-            cpu = f", CPU {1e6 * processor_seconds(contestant):12.1f} us"
-            yield f"  {contestant.label:<22} {1e6 * seconds:12.1f} us{times}{cpu}"
+            yield f"  {contestant.label:<22} {1e6 * seconds:12.1f} us{times}"
     copies.close()
 
 

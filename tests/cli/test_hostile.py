@@ -87,7 +87,8 @@ def test_other_modules_that_import_it_keep_their_tracebacks(tmp_path):
 
 def test_a_package_that_is_missing(anydml, tmp_path):
     (tmp_path / "click.py").write_text("raise ImportError('No click here')")
-    assert anydml("ops", 1, PYTHONPATH=str(tmp_path)) == ("", "Error: No click here\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    assert anydml("ops", 1, PYTHONPATH=path) == ("", "Error: No click here\n")
 
 
 @pytest.mark.parametrize(

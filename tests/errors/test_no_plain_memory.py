@@ -90,7 +90,7 @@ KINDS = {
     "storage cut": (passes(lambda: freed(8)), "whose storage holds its elements, got one of 8 b"),
 }
 
-# What PyTorch's dispatcher takes (tests/bridges): nothing to write to, and nothing to bind.
+# What PyTorch's dispatcher takes (tests/libraries): nothing to write to, and nothing to bind.
 DISPATCHED = {
     "wrapper": (passes(lambda: Wrapper(floats())), "a wrapper subclass"),
     "own dispatch": (
@@ -208,7 +208,7 @@ def test_jax_tracers_and_deleted_arrays():
     jax = pytest.importorskip("jax")
 
     def check(value):
-        for call in OUTS.values():  # as operands they are taken: tests/bridges/test_jax.py
+        for call in OUTS.values():  # as operands they are taken: tests/libraries/test_jax.py
             with pytest.raises(dml.ArgumentTypeError, match="a tracer"):
                 call(value)
         for call in BINDINGS.values():

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bridges"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "libraries"))
 
 import deterministic_step  # noqa: E402 (PyTorch may be missing)
 import torch_calls  # noqa: E402 (PyTorch may be missing)

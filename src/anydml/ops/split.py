@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
@@ -113,6 +115,11 @@ class Split(Descriptor):
         parts = [part.sizes for part in self.output_tensors]
         sizes = (known(lambda p: sum(p[max(axis, 0) : max(axis, 0) + 1]), part) for part in parts)
         return {"axis": axis, "sizes": tuple(sizes)}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, axis: int, sizes: Sequence[int]) -> tuple[Array, ...]:
+        ends = zip(sizes, accumulate(sizes), strict=True)
+        return tuple(x[(slice(None),) * axis + (slice(end - size, end),)] for size, end in ends)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_field, uints
@@ -96,6 +97,10 @@ class Tile(Descriptor):
 
     def check(self) -> Rules:
         yield each_at_least("Repeats", self.repeats, 1)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, repeats: Sequence[int]) -> Array:
+        return e.xp.tile(x, repeats)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

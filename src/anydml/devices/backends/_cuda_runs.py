@@ -14,9 +14,9 @@ import jax
 from anydml.core.errors import DeviceError
 from anydml.core.program import Program
 from anydml.devices.backends._base import FixedMemory
-from anydml.devices.backends._compiled_runs import Run, partition
+from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import Step
-from anydml.devices.backends.xla import compute_run, options, translate_errors
+from anydml.devices.backends.xla import calculates, compute_run, joins, options, translate_errors
 from anydml.engines._jax import x64
 from anydml.libraries import DeviceArray
 from anydml.libraries._jax import as_operand, from_device_array
@@ -55,7 +55,7 @@ def compiled_runs(
     if not places:
         raise _no_gpu(program, device, "JAX does not list this GPU")
     name = program.name
-    program, runs = partition(program)
+    program, runs = partition(program, joins, keeps=calculates)
     steps = {kernel: _Step(name, run, places[0], memory_on) for kernel, run in runs.items()}
     return program, steps
 

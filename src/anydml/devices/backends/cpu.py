@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._native import LEVEL, native
+from anydml._native import describe_level, native
 from anydml.core.dtypes import DataType
 from anydml.core.errors import MissingKernelError
 from anydml.core.program import KernelCall, Program, Slot
 from anydml.devices.backends._base import Array, Executable, decline, host_copy, zeros
+from anydml.devices.backends._blocks import blocks_step, fuse
 from anydml.devices.backends._computed import WORKING, computed_step
 from anydml.devices.backends._memory import working_nbytes
-from anydml.devices.backends._runs import fuse
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.devices.threads import get_num_threads
 from anydml.ops._registry import is_computed
@@ -58,7 +58,7 @@ class CpuBackend:
 
         def step_of(call: KernelCall) -> Step:
             if call.kernel in runs:
-                return runs[call.kernel].step(widening)
+                return blocks_step(runs[call.kernel], widening)
             if is_computed(call.kernel):
                 return computed_step(call, widening)
             return kernel_step(call)
@@ -72,7 +72,7 @@ class CpuBackend:
 
     def describe(self) -> tuple[str, str]:
         """The instruction-set level of the kernels, and the most threads of a call."""
-        return LEVEL, str(get_num_threads())
+        return describe_level(), str(get_num_threads())
 
 
 def refuse_missing(program: Program, backend: str) -> None:

@@ -19,13 +19,13 @@ import numpy as np
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import ArraySpec, KernelCall, Program
 from anydml.devices.backends._base import Array, Executable, host_copy
-from anydml.devices.backends._compiled_runs import Run, partition
 from anydml.devices.backends._computed import WORKING
 from anydml.devices.backends._memory import working_nbytes
+from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step, host_constants
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
-from anydml.ops._registry import definition_of
+from anydml.ops._registry import computation, is_computed
 
 ENGINE: Final = JaxEngine()
 
@@ -45,6 +45,16 @@ _CPU_OPTIONS: Final = {
 def options(platform: str) -> dict[str, Any]:
     """How XLA compiles for a platform."""
     return {**_OPTIONS, **_CPU_OPTIONS} if platform == "cpu" else {**_OPTIONS}
+
+
+def joins(call: KernelCall, run: Run) -> bool:
+    """Whether a call is part of compiled code."""
+    return computation(call.kernel) is not None
+
+
+def calculates(run: Run) -> bool:
+    """Whether a run does more than move elements, which native kernels do without compiling."""
+    return any(is_computed(call.kernel) for call in run.calls)
 
 
 class Fixed(np.ndarray[Any, np.dtype[Any]]):
@@ -81,7 +91,7 @@ class XlaBackend:
         return type(self), (self._platform,)
 
     allocate = CpuBackend.allocate
-    working_nbytes = staticmethod(working_nbytes)
+    working_nbytes = staticmethod(partial(working_nbytes, compiled=True))
 
     def copy(self, array: Any, call: str, purpose: str) -> Any:
         """A copy of a bound array; elements that strides of 0 repeat are there once."""
@@ -98,7 +108,7 @@ class XlaBackend:
         """
         refuse_missing(program, "XLA")
         name = program.name
-        program, runs = partition(program)
+        program, runs = partition(program, joins, keeps=calculates)
         place = self._first if self._platform else None
         platform = self._first.platform
 
@@ -241,7 +251,8 @@ def compute_run(run: Run, arrays: Sequence[Any]) -> list[Any]:
             if view not in held:
                 source, reader = run.views[view]
                 hold(view, reader(jnp, held[source]))
-        definition = definition_of(call.kernel)
+        definition = computation(call.kernel)
+        assert definition is not None
         operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
         results = definition.compute(ENGINE, *operands, **dict(call.attributes))
         if not isinstance(results, tuple):
