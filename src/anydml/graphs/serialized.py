@@ -55,7 +55,7 @@ _PAIRS: Final = (_SCALE_BIAS, _SIZE)
 
 
 DATA_SUFFIX: Final = ".bin"
-"""Of the file of a constant, which is named after the constant's node."""
+"""The suffix of the file of a constant, which is named after the constant's node."""
 
 
 def read_serialized_graph(path: str | Path) -> GraphDesc:
