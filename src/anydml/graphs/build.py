@@ -33,7 +33,7 @@ from anydml.ops._registry import operator_meant
 
 
 class Arithmetic:
-    """Operators of expressions, with DirectMLX's meaning: with a number, a scale and a bias."""
+    """Arithmetic of expressions, as DirectMLX defines it; a number becomes a scale and bias."""
 
     __array_ufunc__ = None  # NumPy would make an array of expressions
 
@@ -120,12 +120,12 @@ class Expression(Arithmetic):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The tensor's sizes."""
+        """Sizes of the tensor."""
         return self.desc.sizes
 
     @property
     def data_type(self) -> DataType:
-        """The tensor's type."""
+        """Type of the tensor."""
         return self.desc.data_type
 
 
@@ -141,7 +141,7 @@ def _result_type(name: str, *fields: str) -> Any:
 
 
 class GraphBuilder:
-    """Builds a `GraphDesc` from expressions.
+    """Builder of a `GraphDesc` from expressions.
 
     Beside the methods below it has a function for each operator, by the operator's name in lower
     case (``element_wise_add1``) and by the name that it has in DirectMLX (``add``). Such a function
@@ -179,7 +179,7 @@ class GraphBuilder:
         self._nodes: list[_Node] = []
 
     def input(self, name: str, desc: TensorDesc) -> Expression:
-        """An input of the graph.
+        """Add an input of the graph.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class GraphBuilder:
         return Expression(self, desc, None, len(self._inputs) - 1)
 
     def constant(self, data: Any, desc: TensorDesc | None = None, *, name: str = "") -> Expression:
-        """Data that are part of the graph.
+        """Add data that are part of the graph.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class GraphBuilder:
         sizes: Iterable[int] | None = None,
         strides: Iterable[int] | None = None,
     ) -> Expression:
-        """The bytes of a tensor as another tensor of the same total size.
+        """View the bytes of a tensor as another tensor of the same total size.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class GraphBuilder:
     def operator(
         self, desc: Descriptor, *inputs: Expression | Sequence[Expression] | None, name: str = ""
     ) -> tuple[Expression | None, ...]:
-        """A node with a descriptor as it is.
+        """Add a node with a descriptor of your own.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class GraphBuilder:
         )
 
     def build(self, /, **outputs: Expression) -> GraphDesc:
-        """The graph that computes some expressions.
+        """Build the graph that computes some expressions.
 
         Parameters
         ----------
@@ -393,7 +393,7 @@ class GraphBuilder:
     def _describe(
         self, kind: type[Descriptor], inputs: Sequence[Any], arguments: dict[str, Any]
     ) -> tuple[Descriptor, list[Any]]:
-        """A descriptor on expressions, and the expressions in the page's order."""
+        """Describe an operator on expressions; also return these in the order of the page."""
         infos = kind.tensor_fields(Role.INPUT)
         if len(inputs) > len(infos):
             names = ", ".join(info.attribute for info in infos)
