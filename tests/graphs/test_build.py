@@ -248,9 +248,9 @@ def test_arithmetic_of_expressions(call, operators):
 
 
 def test_arithmetic_with_other_objects():
-    graph, a = builder("a")
+    _, a = builder("a")
     for call in (lambda: a + X, lambda: X + a, lambda: a % 2, lambda: "x" * a, lambda: None / a):
-        with pytest.raises(TypeError, match="operand|can't multiply"):
+        with pytest.raises(TypeError, match=r"operand|can.t multiply"):
             call()
     with pytest.raises(ValueError, match="got one of another"):
         a + dml.GraphBuilder().input("z", a.desc)
