@@ -86,7 +86,9 @@ def mobilenet(layers: Layers, x: Any) -> Any:
 NETWORKS: Final[tuple[Callable[[Layers, Any], Any], ...]] = (squeezenet, mobilenet)
 
 
-class _Anydml:
+class Anydml:
+    """Our layers: a graph under construction, and its weights by the names of its inputs."""
+
     def __init__(self) -> None:
         self.graph = dml.GraphBuilder()
         self.weights: dict[str, Array] = {}
@@ -233,7 +235,7 @@ def contestants(
 ) -> tuple[list[Contestant], Close]:
     """Everybody who can run a network on one picture, and what comes out."""
     picture = np.random.default_rng(0).random(sizes, np.float32)
-    layers = _Anydml()
+    layers = Anydml()
     expression = network(layers, layers.graph.input("x", dml.TensorDesc("FLOAT32", sizes)))
     desc = layers.graph.build(y=expression)
     compiled = dml.Device("cpu").compile_graph(desc).initialize(**layers.weights)

@@ -174,6 +174,23 @@ print(type(dml.top_k(rows, 2)) is dml.TopKResult, stub().stub_lent(), stub().stu
     assert last == "True 0 0"
 
 
+def test_operands_of_dask_arrays(run):
+    """Indices and updates on a GPU become blocks of their own, of CuPy's class."""
+    pytest.importorskip("dask.array")
+    code = """
+import dask.array as da
+
+lazy = da.from_array(np.ones(3, "f4"), chunks=2)
+for call in (
+    lambda: dml.gather(lazy, i), lambda: dml.gather_elements(lazy, i),
+    lambda: dml.scatter_elements(lazy, i, x),
+    lambda: dml.scatter_nd(lazy, ndarray(np.ones((3, 1), "i8")), x),
+):
+    print(type(call()).__name__)
+"""
+    assert run(code) == ["Array"] * 4
+
+
 @pytest.mark.parametrize(
     "call",
     [

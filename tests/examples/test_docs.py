@@ -22,7 +22,6 @@ PAGES = [
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GUIDE_BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 
 def blocks(page, *kinds):
@@ -53,12 +52,12 @@ def test_python_blocks_run(text, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def run_session(page, *texts):
+def run_session(title, *texts):
     parser = doctest.DocTestParser()
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     report = []
     for text in texts:
-        session = parser.get_doctest(text, {}, name(page), name(page), 0)
+        session = parser.get_doctest(text, {}, title, title, 0)
         assert session.examples
         with np.printoptions():  # a session may set others
             runner.run(session, out=report.append)
@@ -76,7 +75,7 @@ def run_commands(text, cwd=ROOT):
 
 @pytest.mark.parametrize("page", with_blocks("pycon"), ids=name)
 def test_interpreter_sessions_show_what_they_say(page):
-    run_session(page, *blocks(page, "pycon"))
+    run_session(name(page), *blocks(page, "pycon"))
 
 
 @pytest.mark.parametrize("page", with_blocks("console"), ids=name)
@@ -117,14 +116,8 @@ def test_guide_works_from_top_to_bottom(page, tmp_path):
             done = run_python("-c", text, cwd=tmp_path, strict=not libraries)
             assert (done.returncode, done.stderr) == (0, "")
         elif kind == "pycon":
-            run_session(page, text)
+            run_session(name(page), text)
         elif kind == "console":
             run_commands(text, tmp_path)
         else:
             assert kind in ("python", "text") or title, f"a {kind} block is a file"
-
-
-@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=name)
-def test_links_lead_to_files(page):
-    for target in LINK.findall(BLOCK.sub("", page.read_text())):
-        assert (page.parent / target).exists(), target

@@ -222,6 +222,9 @@ def test_gradients_that_come_in_batches():
     x = torch.arange(6.0, requires_grad=True)
     for call in (
         lambda x: dml.join([x, x * 2, x[:1]]),
+        lambda x: dml.join([x * x]),
+        lambda x: dml.join([x, x[:0]]),
+        lambda x: dml.split(x * x, [6, 0])[0],
         lambda x: sum(dml.split(x * x, [2, 2, 2])),
         lambda x: dml.top_k(x * x, 3).values,
     ):

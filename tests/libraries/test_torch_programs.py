@@ -116,6 +116,13 @@ def test_sizes_that_are_symbols(fresh):
     assert len(graphs) == 1
 
 
+def test_a_graph_that_breaks_at_a_size_of_the_data(fresh):
+    """PyTorch runs the call outside of its graphs, and warns of nothing."""
+    compiled = torch.compile(lambda x: dml.nonzero_coordinates(x) + 1, backend="eager")
+    x = floats(3, 4)
+    same(compiled(x), dml.nonzero_coordinates(x) + 1)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own code
 def test_the_default_backend(fresh):
     compiled = torch.compile(lambda x: dml.top_k(dml.join([x, x]), 3), fullgraph=True)

@@ -312,11 +312,30 @@ def test_other_operands():
     assert joined.tolist() == [5, 6, 7, 0, 1]
 
 
-def test_weak_types_stay_out_of_results():
+def test_results_have_the_weak_types_of_operands():
     weak = jax.lax.full((8,), 2.0)  # a Python number's type
+    plain, first = jnp.ones(8), jnp.arange(2)
+    calls = {
+        jnp.pad: (dml.pad, (weak, 1)),
+        jnp.take: (dml.gather, (weak, first)),
+        jnp.tile: (dml.tile, (weak, 2)),
+        jnp.concatenate: (dml.join, ([weak, weak],)),
+        lambda *_: jnp.concatenate([weak, plain]): (dml.join, ([weak, plain],)),
+        lambda *_: weak[:2]: (dml.slice_window, (weak, (0,), (2,))),
+        lambda *_: jnp.split(weak, 2)[0]: (lambda *x: dml.split(*x)[0], (weak, 2)),
+        lambda *_: weak.at[first].set(plain[:2]): (dml.scatter_elements, (weak, first, plain[:2])),
+        lambda *_: plain.at[first].set(weak[:2]): (dml.scatter_elements, (plain, first, weak[:2])),
+        lambda *_: jax.lax.top_k(weak, 2)[0]: (lambda *x: dml.top_k(*x).values, (weak, 2)),
+        lambda *_: first: (lambda *x: dml.top_k(*x).indices, (weak, 2)),
+        lambda *_: weak.astype("float32"): (dml.cast, (weak, "float32")),
+    }
     assert weak.weak_type
-    results = [*dml.split(weak, 2), dml.join([weak, weak]), dml.tile(weak, 2), dml.pad(weak, 1)]
-    assert [result.weak_type for result in results] == [False] * 5
+    for theirs, (ours, arguments) in calls.items():
+        expected = theirs(*arguments).weak_type
+        assert ours(*arguments).weak_type == expected, ours
+        assert jax.jit(lambda ours=ours, a=arguments: ours(*a))().weak_type == expected, ours
+        (mapped,) = (jax.vmap(lambda _, ours=ours, a=arguments: ours(*a))(first).weak_type,)
+        assert mapped == expected, ours
 
 
 def test_inside_of_a_trace():

@@ -1,4 +1,4 @@
-"""Words that public signatures take. Written by generate_operator_pages.py."""
+"""Words that public signatures take. Written by write_lists.py."""
 
 from typing import Literal
 

@@ -102,7 +102,7 @@ def indices(value: Any, name: str) -> Any:
     """An operand that holds indices: in host memory, where it is there, or a dask array."""
     if not is_lazy(value):
         held = index_array(value, name)
-        return lazy(held, name) if isinstance(held, DeviceArray) else held
+        return lazy(value, name) if isinstance(held, DeviceArray) else held
     array = lazy(value, name)
     if array.dtype.name in INDEX_TYPES:
         return array

@@ -1,4 +1,4 @@
-"""The array functions. Written by generate_operator_pages.py; the only list of them."""
+"""The array functions. Written by write_lists.py; the only list of them."""
 
 from anydml.functions.gather import gather, gather_elements, gather_nd
 from anydml.functions.movers import cast, pad, slice_window

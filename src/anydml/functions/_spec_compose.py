@@ -23,7 +23,9 @@ def split(xp: Namespace, operands: Arrays, attributes: Any) -> Arrays:
     before = (slice(None),) * axis
     slabs, start = [], 0
     for size in sizes:
-        slabs.append(x[(*before, slice(start, start + size))])
+        # PyTorch cannot batch a slice of everything, which is a view of no other shape.
+        whole = size == x.shape[axis]
+        slabs.append(x if whole else x[(*before, slice(start, start + size))])
         start = start + size
     return slabs
 

@@ -33,12 +33,11 @@ class UnknownSizeError(ArgumentError):
 def call(spec: FunctionSpec, operands: Sequence[Traced], attributes: Any) -> Sequence[Traced]:
     """The results of a function of normalized operands."""
     limit = _kernels.threads.get()
-    if spec.composed is None:
-        parameters = {"function": spec.name, "attributes": attributes, "threads": limit or 0}
-        return PRIMITIVE.bind(*operands, **parameters)  # type: ignore[no-any-return]  # untyped
-    if limit is None:  # code that JAX can fuse, differentiate and batch
+    if limit is None and spec.composed is not None:  # code that JAX can fuse and differentiate
         return spec.composed(namespace, operands, attributes)
-    return spec.program(namespace, spec, operands, attributes)
+    frozen = tuple(tuple(a) if isinstance(a, list) else a for a in attributes)
+    parameters = {"function": spec.name, "attributes": frozen, "threads": limit or 0}
+    return PRIMITIVE.bind(*operands, **parameters)  # type: ignore[no-any-return]  # untyped
 
 
 namespace: Final = Namespace(call)
@@ -82,10 +81,20 @@ def _avals(*operands: Any, function: str, attributes: Any, threads: int) -> Sequ
     spec = SPECS[function]
     shapes = spec.shapes(operands, attributes)
     types = spec.types(operands, attributes, len(shapes))
+    sources = spec.result_types * len(shapes) if spec.lists_results else spec.result_types
     return [
-        jax.core.ShapedArray(shape, np.dtype(kind))
-        for shape, kind in zip(shapes, types, strict=True)
+        jax.core.ShapedArray(shape, np.dtype(kind), weak_type=_is_weak(spec, operands, source))
+        for shape, kind, source in zip(shapes, types, sources, strict=True)
     ]
+
+
+def _is_weak(spec: FunctionSpec, operands: Sequence[Any], source: str | int) -> bool:
+    """Whether a result has a weak type, which it takes from operands as in JAX's own functions."""
+    if isinstance(source, str):
+        return False
+    return all(
+        x.weak_type for x in (operands if spec.lists_operands else operands[source : source + 1])
+    )
 
 
 def _batched(
@@ -132,7 +141,8 @@ def _transposed(
     return [one if need else None for one, need in zip(found, needs, strict=True)]
 
 
-PRIMITIVE.def_impl(jax.jit(_computed, static_argnames=("function", "attributes", "threads")))
+# Through the primitive itself, which knows the results' weak types.
+PRIMITIVE.def_impl(jax.jit(PRIMITIVE.bind, static_argnames=("function", "attributes", "threads")))
 PRIMITIVE.def_abstract_eval(_avals)
 mlir.register_lowering(PRIMITIVE, mlir.lower_fun(_computed, multiple_results=True))
 batching.primitive_batchers[PRIMITIVE] = _batched

@@ -68,10 +68,10 @@ def _check_index_range(array: np.ndarray[Any, Any], name: str) -> None:
 
 
 def _typed(value: Traced, name: str) -> Traced:
-    """An array of a type that the functions know, which stays that type beside others."""
+    """Return an array of JAX, and refuse a type that the functions do not know."""
     kind = value.dtype if isinstance(value.dtype, np.dtype) else np.dtype("V1")  # keys have others
     as_operand(np.empty(0, kind), name)
-    return lax.convert_element_type(value, kind) if value.weak_type else value
+    return value
 
 
 class Namespace:
@@ -208,7 +208,7 @@ class Namespace:
 
     def fill(self, x: Traced, axis: int, size: int, value: Any) -> Traced:
         """A constant."""
-        return jnp.full((*x.shape[:axis], size, *x.shape[axis + 1 :]), value, x.dtype)
+        return jnp.full_like(x, value, shape=(*x.shape[:axis], size, *x.shape[axis + 1 :]))
 
     def repeat(self, x: Traced, count: int, axis: int) -> Traced:
         """By broadcasting."""

@@ -1,4 +1,4 @@
-"""The operators. Written by generate_operator_pages.py; the only list of them."""
+"""The operators. Written by write_lists.py; the only list of them."""
 
 from anydml.ops.activations import (
     ActivationCelu,

@@ -17,7 +17,6 @@ from anydml.core.dtypes import DataType
 from anydml.core.errors import InvalidDescriptorError, Violation
 from anydml.core.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
 from anydml.core.tensor import TensorDesc
-from anydml.engines import Engine
 from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._fields import FieldInfo, NestedKind, Role
 from anydml.ops._shapes import spec_of
@@ -33,8 +32,7 @@ class Computed(Descriptor):
 
     ONE_DIMENSION_COUNT = False
     NATURAL = False
-    WIDENS: ClassVar[bool] = True
-    """Whether floats arrive in the type that is computed in, rather than as they are."""
+    WIDENS = True
     ELEMENTWISE: ClassVar[bool] = False
     """Whether an output element is made of the input elements at the same place alone."""
     WORKING_BYTES: ClassVar[int] = 8
@@ -46,16 +44,6 @@ class Computed(Descriptor):
         super().__init_subclass__()
         if "NAME" in vars(cls):
             cls.KERNEL = cls.NAME
-
-    @staticmethod
-    def compute(e: Engine, *tensors: Any, **attributes: Any) -> Any:
-        """Compute the outputs, as arrays of the engine, from the inputs in the page's order.
-
-        Each member of a tensor list is a separate argument; an omitted tensor is None. FLOAT16 is
-        passed as float32. Several outputs are returned as a tuple, which includes the outputs that
-        the descriptor omits.
-        """
-        raise NotImplementedError
 
     def _can_infer(self) -> bool:
         inputs = self.tensors(Role.INPUT)

@@ -17,6 +17,7 @@ from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, IndexUse, Inferred, KernelCall, Program, Slot
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, Tolerance
+from anydml.engines import Engine
 from anydml.ops._advice import at_level, operator_without_options, why_not_fused
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support
@@ -61,6 +62,8 @@ class Descriptor:
     """Whether it can be nested in another operator, without tensors."""
     FUSED_SINCE: ClassVar[FeatureLevel | None] = None
     """The level that allowed nesting, if the operator itself is older."""
+    WIDENS: ClassVar[bool] = False
+    """Whether `compute` gets floats in the type that is computed in, rather than as they are."""
     TOLERANCE: ClassVar[Tolerance] = EXACT
     """The largest accepted difference from the exact result."""
     EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = ()
@@ -198,6 +201,16 @@ class Descriptor:
         """The reference implementation: simple and slow, on natural arrays.
 
         Every index is in range and counts from the start. Undefined elements are not written.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def compute(e: Engine, *tensors: Any, **attributes: Any) -> Any:
+        """Compute the outputs, as arrays of the engine, from the inputs in the page's order.
+
+        Each member of a tensor list is a separate argument; an omitted tensor is None. Several
+        outputs are returned as a tuple, which includes the outputs that the descriptor omits. An
+        operator that has a kernel may have this, too: compiled code then includes it.
         """
         raise NotImplementedError
 

@@ -20,6 +20,10 @@ OPERATORS: Final[Mapping[str, type[Descriptor]]] = dict(sorted(DEFINED.items()))
 
 PREFIX: Final = OPERATOR_PREFIX
 
+_COMPUTATIONS: Final[Mapping[str, type[Descriptor]]] = {
+    kind.KERNEL: kind for kind in OPERATORS.values() if kind.compute is not Descriptor.compute
+}
+
 _STRUCTURE: Final = re.compile(r"DML_(\w{1,60})_OPERATOR_DESC")
 _SHORT_NAMES: Final = {
     "dml": "anydml", "np": "numpy", "jnp": "jax.numpy", "lax": "jax.lax",
@@ -154,6 +158,11 @@ def definition_of(kernel: str) -> type[Computed]:
     kind = OPERATORS[kernel]
     assert issubclass(kind, Computed)
     return kind
+
+
+def computation(kernel: str) -> type[Descriptor] | None:
+    """The definition whose `compute` does what a kernel does, if there is one."""
+    return _COMPUTATIONS.get(kernel)
 
 
 def is_computed(kernel: str) -> bool:

@@ -29,6 +29,7 @@ import numpy as np
 
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
@@ -80,6 +81,13 @@ class Cast(Descriptor):
 
     def attributes(self) -> Attributes:
         return {"to": self.output_tensor.data_type.numpy.name}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, to: str) -> Array:
+        result = e.cast(x, to)
+        if x.dtype == result.dtype or x.dtype.kind != "f" or result.dtype.kind != "f":
+            return result
+        return e.xp.where(e.xp.isnan(result), result.dtype.type("nan"), result)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -23,6 +23,7 @@ from anydml.core.dtypes import DataType
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
@@ -84,6 +85,10 @@ class FillValueConstant(Descriptor):
             "dtype": dtype.name,
             "value": bits_of(self.value, dtype),
         }
+
+    @staticmethod
+    def compute(e: Engine, *, shape: Sequence[int], dtype: str, value: Sequence[int]) -> Array:
+        return e.xp.full(shape, value_of(value, np.dtype(dtype)))
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from anydml.core.dtypes import DataType
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
@@ -102,6 +104,20 @@ class FillValueSequence(Descriptor):
             "start": number_of(self.value_start),
             "delta": number_of(self.value_delta),
         }
+
+    @staticmethod
+    def compute(
+        e: Engine, *, shape: Sequence[int], dtype: str, start: float, delta: float
+    ) -> Array:
+        kind = np.dtype(dtype)
+        first, step = _of_type(start, kind), _of_type(delta, kind)
+        if kind.kind != "f":
+            return (e.xp.arange(prod(shape)).astype(kind) * step + first).reshape(shape)
+        values = np.full(prod(shape), step)
+        values[0] = first
+        with np.errstate(all="ignore"):
+            sums = np.add.accumulate(values)
+        return e.xp.asarray(np.where(np.isnan(sums), kind.type("nan"), sums).reshape(shape))
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

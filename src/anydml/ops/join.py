@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
@@ -122,6 +123,10 @@ class Join(Descriptor):
         parts = [(f"InputTensors[{i}]", part) for i, part in enumerate(self.input_tensors)]
         for part in parts[1:]:
             yield from _rules.same_data_type(parts[0], part)
+
+    @staticmethod
+    def compute(e: Engine, *parts: Array, axis: int) -> Array:
+        return e.xp.concatenate(parts, axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -43,6 +43,7 @@ from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
@@ -217,6 +218,25 @@ class Padding1(Descriptor):
         return _kernel_attributes(self, bits_of(self.padding_value, kind.numpy))
 
     @staticmethod
+    def compute(
+        e: Engine,
+        x: Array,
+        *,
+        mode: str,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        value: Sequence[int],
+    ) -> Array:
+        pads = [*zip(starts, ends, strict=True)]
+        if mode == "constant":
+            return e.xp.pad(x, pads, constant_values=value_of(value, x.dtype))
+        for axis, (start, end) in enumerate(pads):
+            if start or end:
+                size = x.shape[axis]
+                x = e.xp.take(x, _source(mode, np.arange(-start, size + end), size), axis=axis)
+        return x
+
+    @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, output = inputs[0], outputs[0]
         value = value_of(attributes["value"], output.dtype)
@@ -273,6 +293,7 @@ class Padding(Descriptor):
         value = cast_element(np.float32(self.padding_value), dtype)
         return _kernel_attributes(self, bits_of(value, dtype))
 
+    compute = staticmethod(Padding1.compute)
     evaluate = staticmethod(Padding1.evaluate)
 
 
@@ -289,14 +310,15 @@ def _place(mode: str, at: int, size: int) -> int | None:
     """The input index of a position, relative to the first element; None for the value."""
     if 0 <= at < size:
         return at
-    if mode == "constant":
-        return None
+    return None if mode == "constant" else int(_source(mode, at, size))
+
+
+def _source(mode: str, at: Any, size: int) -> Any:
+    """The input index of a position, or of an array of positions, in a mode without a value."""
     if mode == "edge":
-        return min(max(at, 0), size - 1)
+        return np.clip(at, 0, size - 1)
     if mode == "wrap" or size == 1:
         return at % size
-    if mode == "reflection":
-        within = at % (2 * size - 2)
-        return within if within < size else 2 * size - 2 - within
-    within = at % (2 * size)
-    return within if within < size else 2 * size - 1 - within
+    last = 2 * size - (2 if mode == "reflection" else 1)
+    within = at % (2 * size - 2 if mode == "reflection" else 2 * size)
+    return np.minimum(within, last - within)

@@ -28,6 +28,7 @@ import numpy as np
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
@@ -97,6 +98,14 @@ class ReverseSubsequences(Descriptor):
                 rule = f"{expected} (InputTensor's with 1 on the axis)"
                 broken.append(Violation("SequenceLengthsTensor.Sizes", rule, lengths.shape))
         return Inferred((data,), tuple(broken))
+
+    @staticmethod
+    def compute(e: Engine, x: Array, lengths: Array, *, axis: int) -> Array:
+        size, inner = x.shape[axis], len(x.shape) - axis - 1
+        at = e.xp.arange(size).reshape(-1, *(1,) * inner)
+        reversed_count = e.xp.minimum(lengths, lengths.dtype.type(size)).astype(e.xp.int64)
+        places = e.xp.where(at < reversed_count, reversed_count - 1 - at, at)
+        return e.xp.take_along_axis(x, places, axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -34,6 +34,7 @@ import numpy as np
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, ints, output_field, uints
@@ -158,6 +159,23 @@ class Slice1(Descriptor):
         }
 
     @staticmethod
+    def compute(
+        e: Engine,
+        x: Array,
+        *,
+        starts: Sequence[int],
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        counts: Sequence[int],
+    ) -> Array:
+        pairs = zip(starts, sizes, strict=True)
+        window = x[tuple(slice(start, start + size) for start, size in pairs)]
+        backward = [axis for axis, stride in enumerate(strides) if stride < 0]
+        window = e.xp.flip(window, backward) if backward else window
+        steps = zip(counts, map(abs, strides), strict=True)
+        return window[tuple(slice(0, count * step, step) for count, step in steps)]
+
+    @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         places = first_places(attributes)
         for at in np.ndindex(outputs[0].shape):
@@ -253,6 +271,7 @@ class Slice(Descriptor):
             "counts": tuple(self.sizes),
         }
 
+    compute = staticmethod(Slice1.compute)
     evaluate = staticmethod(Slice1.evaluate)
 
 

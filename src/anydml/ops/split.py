@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
@@ -105,6 +107,11 @@ class Split(Descriptor):
         axis = max(self.axis, 0)
         sizes = tuple(sum(part.sizes[axis : axis + 1]) for part in self.output_tensors)
         return {"axis": self.axis, "sizes": sizes}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, axis: int, sizes: Sequence[int]) -> tuple[Array, ...]:
+        ends = zip(sizes, accumulate(sizes), strict=True)
+        return tuple(x[(slice(None),) * axis + (slice(end - size, end),)] for size, end in ends)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_field, uints
@@ -101,6 +102,10 @@ class Tile(Descriptor):
         for i, repeat in enumerate(self.repeats):
             if repeat < 1:
                 yield Violation(f"Repeats[{i}]", "at least 1", repeat)
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, repeats: Sequence[int]) -> Array:
+        return e.xp.tile(x, repeats)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -35,6 +35,7 @@ from anydml.core._literals import InterpolationModeName
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
@@ -122,6 +123,16 @@ class Upsample2D(Descriptor):
         }
 
     @staticmethod
+    def compute(e: Engine, x: Array, *, mode: str, height: int, width: int) -> Array:
+        if mode != "linear":
+            return e.xp.repeat(e.xp.repeat(x, height, axis=-2), width, axis=-1)
+        result = x.astype(np.float32)
+        for axis, scale in ((-1, width), (-2, height)):
+            result = _interpolated(e, result, axis, scale)
+        result = e.xp.where(e.xp.isnan(result), np.float32("nan"), result)
+        return e.cast(result, x.dtype)
+
+    @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
         data, output = inputs[0], outputs[0]
         scales = (attributes["height"], attributes["width"])
@@ -146,6 +157,20 @@ def _between(at: int, scale: int, size: int) -> tuple[int, Any]:
     if first >= size - 1:
         return size - 1, np.float32(0)
     return first, np.float32(rest / (2 * scale))
+
+
+def _interpolated(e: Engine, x: Array, axis: int, scale: int) -> Array:
+    """The elements of an axis at `scale` times as many positions."""
+    size = x.shape[axis]
+    between = [_between(at, scale, size) for at in range(size * scale)]
+    first = np.array([place for place, _ in between])
+    part = np.array([weight for _, weight in between]).reshape(-1, *(1,) * (-1 - axis))
+    before = e.xp.take(x, first, axis=axis)
+    after = e.xp.take(x, np.minimum(first + 1, size - 1), axis=axis)
+    products = before * (np.float32(1) - part), after * part
+    # A compiler would round only once if nothing stood between a product and the sum.
+    kept = [e.xp.where(e.xp.isnan(one), np.float32("nan"), one) for one in products]
+    return e.xp.where(part == 0, before, kept[0] + kept[1])
 
 
 def _mean(row: Any, first: int, part: Any) -> Any:

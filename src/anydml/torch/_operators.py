@@ -54,12 +54,15 @@ class Operator:
         self._sizes = {i for i, a in enumerate(spec.attributes) if a.kind == "sizes"}
         self._defaults = tuple(attribute.default for attribute in spec.attributes)
         self._native: Callable[..., Any] = native.memory_call(spec.operator.KERNEL)
+        depends_on_data = any(a.kind == "size" and a.default == -1 for a in spec.attributes)
         for name in (spec.name, f"{spec.name}_plain"):
             # Results are packed, whatever strides the inputs have, and kernels take any.
             tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
             library.define(f"{name}{self._schema()}", tags=tags)
-            library.impl(name, self._host_kernel(), "CPU")
-            library.impl(name, self._cuda_kernel, "CUDA")
+            for kernel, key in ((self._host_kernel(), "CPU"), (self._cuda_kernel, "CUDA")):
+                # A graph breaks at a size of the data, and PyTorch would then trace the kernel.
+                skipped = depends_on_data and torch.compiler.disable(kernel, recursive=False)
+                library.impl(name, skipped or kernel, key)
             qualified = f"{NAMESPACE}::{name}"
             torch.library.register_fake(qualified, self._fake, lib=library)
         operators = getattr(torch.ops, NAMESPACE)

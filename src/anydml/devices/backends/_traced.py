@@ -9,7 +9,7 @@ from anydml.core.program import KernelCall
 from anydml.devices.backends._computed import WORKING
 from anydml.devices.backends._partition import Run
 from anydml.engines import Engine
-from anydml.ops._registry import definition_of
+from anydml.ops._registry import computation
 
 
 def compute_run(engine: Engine, run: Run, arrays: Sequence[Any]) -> list[Any]:
@@ -39,7 +39,8 @@ def compute_calls(engine: Engine, run: Run, held: dict[str | None, Any]) -> Iter
             if view not in held:
                 source, reader = run.views[view]
                 held[view] = reader(engine.xp, held[source])
-        definition = definition_of(call.kernel)
+        definition = computation(call.kernel)
+        assert definition is not None
         operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
         results = definition.compute(engine, *operands, **dict(call.attributes))
         if not isinstance(results, tuple):

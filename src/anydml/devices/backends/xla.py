@@ -31,7 +31,7 @@ from anydml.devices.backends._sequence import HostExecutable, Step, host_constan
 from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
-from anydml.ops._registry import is_computed
+from anydml.ops._registry import computation, is_computed
 
 ENGINE: Final = JaxEngine()
 
@@ -55,7 +55,12 @@ def options(platform: str) -> dict[str, Any]:
 
 def joins(call: KernelCall, run: Run) -> bool:
     """Whether a call is part of compiled code."""
-    return is_computed(call.kernel)
+    return computation(call.kernel) is not None
+
+
+def calculates(run: Run) -> bool:
+    """Whether a run does more than move elements, which native kernels do without compiling."""
+    return any(is_computed(call.kernel) for call in run.calls)
 
 
 class XlaBackend:
@@ -88,7 +93,7 @@ class XlaBackend:
         return type(self), (self._platform,)
 
     allocate = CpuBackend.allocate
-    working_nbytes = staticmethod(working_nbytes)
+    working_nbytes = staticmethod(partial(working_nbytes, compiled=True))
     copy = staticmethod(fixed_copy)
 
     def compile(self, program: Program) -> Executable:
@@ -101,7 +106,7 @@ class XlaBackend:
         """
         refuse_missing(program, "XLA")
         name = program.name
-        program, runs = partition(program, joins)
+        program, runs = partition(program, joins, keeps=calculates)
         place = self._first if self._platform else None
         platform = self._first.platform
 

@@ -1,0 +1,195 @@
+"""Write what follows from the definitions of operators and functions; run it after a change to one.
+
+- src/anydml/ops/__init__.py: the imports of all definitions, the only list of them;
+- src/anydml/functions/_public.py: the imports of all array functions, the only list of them;
+- src/anydml/core/_literals.py: the words of native/common/*.def, for type checkers;
+- docs/names.md, docs/array-functions.md: the first table of each.
+
+A test compares the committed files with what it gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+
+from anydml import _native
+from anydml.core.enums import NamedEnum
+from anydml.core.levels import FeatureLevel
+from anydml.functions._attributes import PADDING_SYNONYMS
+from anydml.functions._combining import NAMES as REDUCTIONS
+from anydml.functions._spec import SPECS
+from anydml.ops._computed import Computed
+from anydml.ops._pages import PAGES
+from anydml.ops._registry import OPERATORS
+
+ROOT = Path(__file__).resolve().parents[1]
+DEFINITIONS = ROOT / "src" / "anydml" / "ops"
+IMPORTS = DEFINITIONS / "__init__.py"
+FUNCTIONS = ROOT / "src" / "anydml" / "functions"
+PUBLIC = FUNCTIONS / "_public.py"
+LITERALS = ROOT / "src" / "anydml" / "core" / "_literals.py"
+
+
+def modules() -> dict[Path, str]:
+    """The text of every module that is written, by its path."""
+    return {IMPORTS: imports(), PUBLIC: public_functions(), LITERALS: literals()}
+
+
+def imports() -> str:
+    """The module that imports every definition and the enumerations."""
+    found = {}
+    for path in sorted(DEFINITIONS.glob("[!_]*.py")):
+        module = import_module(f"anydml.ops.{path.stem}")
+        found[module.__name__] = [
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, type)
+            and (issubclass(value, NamedEnum) or "NAME" in dir(value))
+            and value.__module__ == module.__name__
+        ]
+        names = {vars(module)[name].__dict__.get("NAME") for name in found[module.__name__]}
+        if lacking := names - {*PAGES, None}:
+            sys.exit(f"ops/_pages.json: no support table of {', '.join(lacking)}")
+    return _importing(f"The operators. {_WRITTEN}; the only list of them.", found)
+
+
+def public_functions() -> str:
+    """The module that imports every array function."""
+    paths = sorted(FUNCTIONS.glob("[!_]*.py"))
+    found = {import_module(f"anydml.functions.{path.stem}").__name__: list[str]() for path in paths}
+    for spec in SPECS.values():
+        found[spec.general.__module__].append(spec.name)
+    return _importing(f"The array functions. {_WRITTEN}; the only list of them.", found)
+
+
+def documents() -> dict[Path, str]:
+    """The text of every document that has a table of this script, by its path."""
+    tables = {"names.md": _names_table(), "array-functions.md": _functions()}
+    return {ROOT / "docs" / name: _with_table(name, table) for name, table in tables.items()}
+
+
+def _with_table(name: str, table: list[str]) -> str:
+    before, rest = (ROOT / "docs" / name).read_text(encoding="utf-8").split(_TABLE)
+    _, after = rest.split(_TABLE_END)
+    return "\n".join([before + _TABLE, "", *table, "", _TABLE_END + after])
+
+
+_TABLE = "<!-- Written by scripts/write_lists.py: change the definitions instead. -->"
+_TABLE_END = "<!-- end of the table -->"
+
+
+def _names_table() -> list[str]:
+    """The names of the operators that have native kernels."""
+    titles = {"onnx": "ONNX", "numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
+    libraries = {"anydml": "anydml", **titles}
+    lines = [f"| DirectML | {' | '.join(libraries.values())} |", "|---" * 6 + "|"]
+    for kind in dict.fromkeys(OPERATORS.values()):
+        if kind.ALSO_KNOWN_AS and not issubclass(kind, Computed):
+            names = [name.partition(".") for name in kind.ALSO_KNOWN_AS.split()]
+            cells = [
+                ", ".join(
+                    f"`{short if library in ('anydml', 'onnx') else f'{library}.{short}'}`"
+                    for first, _, short in names
+                    if first == library
+                )
+                for library in libraries
+            ]
+            name = f"`{kind.NAME}`"
+            lines.append(f"| {' | '.join([name, *(cell or '–' for cell in cells)])} |")
+    return lines
+
+
+def _functions() -> list[str]:
+    """The array functions: call, operator and meaning."""
+    lines = ["| function | operator | what it does |", "|---|---|---|"]
+    for spec in SPECS.values():
+        known = inspect.signature(spec.function).parameters.values()
+        shown = [
+            p.replace(annotation=p.empty)
+            for p in known
+            if p.kind is not p.VAR_KEYWORD and p.name != "out"
+        ]
+        call = f"{spec.name}{inspect.Signature(shown)}"
+        summary = inspect.getdoc(spec.function).partition("\n")[0].removesuffix(".")
+        lines.append(f"| `{call}` | `{spec.operator.NAME}` | {summary} |")
+    return lines
+
+
+_WRITTEN = f"Written by {Path(__file__).name}"
+
+
+def _importing(title: str, names: dict[str, list[str]]) -> str:
+    """A module that has names of others."""
+    lines = []
+    for module, found in names.items():
+        ordered = sorted(found, key=str.lower)
+        line = f"from {module} import {', '.join(ordered)}"
+        if len(line) > 100:
+            line = "".join([f"from {module} import (\n", *map("    {},\n".format, ordered), ")"])
+        lines.append(line)
+    exported = sorted(name for found in names.values() for name in found)
+    return "\n".join(
+        [
+            f'"""{title}"""',
+            "",
+            *lines,
+            "",
+            "__all__ = [",
+            *(f'    "{name}",' for name in exported),
+            "]",
+            "",
+        ]
+    )
+
+
+def literals() -> str:
+    """The module of the words that public signatures take."""
+    modes, types = _native.INDEX_MODES, _native.NUMBERS
+    paged = [known.name.upper() for known in _native.TYPES if 0 < known.number < 64]
+    words: dict[str, Iterable[str | None]] = {
+        **{
+            f"{kind.__name__}Name": _names(kind)
+            for kind in sorted(NamedEnum.__subclasses__(), key=lambda kind: kind.__name__)
+            if kind is not FeatureLevel and kind.__module__.startswith("anydml.")
+        },
+        "OutOfRange": modes[:2],  # of descriptors; the others are the array functions'
+        "GatherMode": modes,
+        "PadMode": [*_native.PADDING_MODES, *PADDING_SYNONYMS],
+        "Reduction": REDUCTIONS,
+        "IndexName": [*_native.INDEX_TYPES, *map(str.upper, _native.INDEX_TYPES)],
+        "TypeName": [*types, *paged],
+    }
+    lines = [f'"""Words that public signatures take. {_WRITTEN}."""', ""]
+    lines += ["from typing import Literal", ""]
+    for name, members in words.items():
+        lines += [f"{name} = Literal["]
+        lines += [f'    "{member}",' for member in members if member is not None]
+        lines += ["]"]
+    return "\n".join([*lines, ""])
+
+
+def _names(enumeration: type[NamedEnum]) -> list[str]:
+    members = [*enumeration]
+    return [*(m.suffix for m in members), *(m.full_name for m in members)]
+
+
+def main() -> None:
+    """Write everything."""
+    outdated = {
+        path: text for path, text in modules().items() if path.read_text(encoding="utf-8") != text
+    }
+    for path, text in outdated.items():
+        path.write_text(text, encoding="utf-8")
+    if outdated:
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # with the definitions that are new
+    for path, text in documents().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
