@@ -18,6 +18,7 @@ from anydml.engines._numpy import NumpyEngine
 from anydml.engines._onnx_arrays import (
     elementwise,
     emit,
+    guarded,
     is_traced,
     padded,
     product,
@@ -245,9 +246,11 @@ def _max_pooled(x: Array, axes: Sequence[Axis], window: Any) -> Array:
         exact = np.float32 if x.dtype.itemsize < 4 else np.float64
         own = x.dtype.name in ("int8", "uint8")
         return _pooled("MaxPool", x if own else x.astype(exact), axes, window).astype(x.dtype)
-    # ONNX Runtime's maximum loses NaN.
+    result = _pooled("MaxPool", x, axes, window)
+    if guarded(x):  # ONNX Runtime's maximum loses NaN
+        return result
     missing = _pooled("MaxPool", _XP.isnan(x).astype(np.float32), axes, window) > np.float32(0)
-    return _XP.where(missing, x.dtype.type(np.nan), _pooled("MaxPool", x, axes, window))
+    return _XP.where(missing, x.dtype.type(np.nan), result)
 
 
 def _taps(x: Array, dimension: int, axis: Axis, value: Any) -> list[Array]:

@@ -32,7 +32,8 @@ TYPES: Final[Mapping[str, frozenset[str]]] = {
         "Neg": f"{_FLOATS} int8 int16 int32 int64",
         "Pow": _SUMMED,
         "Mod Sqrt Exp Log Sin Cos Tanh Ceil Floor Round Softmax": _FLOATS,
-        "Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Conv ConvTranspose AveragePool":
+        "Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Conv ConvTranspose AveragePool "
+        "GlobalAveragePool":
             "float32",
         "IsNaN": f"{_FLOATS} float16",
         "IsInf": _FLOATS,
@@ -134,9 +135,13 @@ class Graph:
         Of all values but the initializers.
     scope : str
         What the names of new nodes begin with: that of the node of the graph that is computed.
+    guards : list of str or None
+        Values of one number each. If one is NaN, other results may be wrong: the calculation has to
+        be repeated with a graph in which this is None, which is slower and always right.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, guarded: bool = False) -> None:
+        self.guards: list[str] | None = [] if guarded else None
         self.nodes: dict[str, Node] = {}
         self.constants: dict[str, NumpyArray] = {}
         self.inputs: dict[str, Spec] = {}

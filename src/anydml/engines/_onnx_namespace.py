@@ -14,6 +14,7 @@ from anydml.engines._onnx_arrays import (
     compact,
     elementwise,
     emit,
+    guarded,
     is_traced,
     joined,
     padded,
@@ -204,7 +205,7 @@ def _flipped(x: Any) -> Any:
 
 
 def _with_nan(result: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    if x.dtype.kind != "f":
+    if x.dtype.kind != "f" or guarded(x):
         return result
     return chosen(isnan(x).any(axis, keepdims), x.dtype.type(np.nan), result)
 
@@ -213,7 +214,7 @@ def argmax(x: Any, axis: int, keepdims: bool = False) -> Any:
     """The place of the first of the largest elements, or of the first NaN."""
     if x.dtype == np.uint64:
         x = _flipped(x)
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f" and not guarded(x):
         missing = isnan(x)
         x = chosen(missing.any(axis, keepdims=True), missing.astype(x.dtype), x)
     axis %= x.ndim

@@ -11,8 +11,9 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from math import prod
+from operator import add
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -54,6 +55,9 @@ MOST_SESSIONS: Final = 8
 
 DISABLED: Final = ["MatMulScaleFusion"]
 """ONNX Runtime's optimizations that refuse some numbers or make results less accurate."""
+
+GUARD: Final = "a number if results are right"
+"""The output of a model that has its guards, added up."""
 
 _CONSTANTS_TWICE: Final = 2
 """ONNX Runtime keeps a copy of weights in the order in which its kernels read them."""
@@ -147,7 +151,9 @@ def gets_a_session(run: Run) -> bool:
     return enough and any(is_computed(call.kernel) for call in run.calls)
 
 
-def traced(run: Run, arrays: Sequence[Array | None], *, external: bool = True) -> Model:
+def traced(
+    run: Run, arrays: Sequence[Array | None], *, is_guarded: bool = False, external: bool = True
+) -> Model:
     """The model of a run.
 
     Parameters
@@ -157,6 +163,8 @@ def traced(run: Run, arrays: Sequence[Array | None], *, external: bool = True) -
     arrays : sequence of array or None
         For each input of the run what it is like: a `Fixed` array is a constant, the sizes of
         others are those that are bound; None for the sizes of the program.
+    is_guarded : bool
+        Whether the model may leave it to its guards to find NaN.
     external : bool
         Whether large constants are left out of the model.
 
@@ -165,7 +173,7 @@ def traced(run: Run, arrays: Sequence[Array | None], *, external: bool = True) -
     NotTraced
         A call has no graph.
     """
-    graph = Graph()
+    graph = Graph(is_guarded)
     operands: list[Any] = []
     for name, array in zip(run.inputs, arrays, strict=True):
         if isinstance(array, Fixed):
@@ -181,7 +189,12 @@ def traced(run: Run, arrays: Sequence[Array | None], *, external: bool = True) -
     for name in run.written:
         if isinstance(held[name], Traced):
             graph.label(held[name].value, name)
-    return graph.model({name: value_of(graph, held[name]) for name in run.outputs}, external)
+    outputs = {name: value_of(graph, held[name]) for name in run.outputs}
+    if graph.guards:
+        scalar = Spec(np.dtype(np.float32), ())
+        total = reduce(add, (Traced(graph, guard, scalar) for guard in graph.guards))
+        outputs[GUARD] = total.value
+    return graph.model(outputs, external)
 
 
 def session_nbytes(model: Model) -> int:
@@ -203,6 +216,8 @@ class Session(NamedTuple):
         Those that no call uses now.
     inputs : sequence of (int, str)
         The positions of the inputs that are bound, and their names in the model.
+    has_guard : bool
+        Whether it has the output `GUARD`.
     constants : sequence of array
         Memory that it reads.
     """
@@ -211,6 +226,7 @@ class Session(NamedTuple):
     new_binding: Any
     bindings: list[Any]
     inputs: Sequence[tuple[int, str]]
+    has_guard: bool
     constants: Sequence[Any]
 
 
@@ -220,7 +236,6 @@ class SessionStep:
     def __init__(self, name: str, run: Run) -> None:
         self._name = name
         self._run = run
-        self._names = [*run.inputs]
         self._sessions: dict[Any, Session] = {}
         self._fixed: dict[int, Array] = {}
         self._process = os.getpid()
@@ -233,30 +248,42 @@ class SessionStep:
         if any((x is not fixed.get(i)) for i, x in enumerate(inputs) if isinstance(x, Fixed)):
             fixed = self._renewed({i: x for i, x in enumerate(inputs) if isinstance(x, Fixed)})
         plain = [None if i in fixed else unrepeated(x) for i, x in enumerate(inputs)]
-        key = threads, *(x.shape for x in plain if x is not None)
-        session = self._sessions.get(key)
-        if session is None or self._process != os.getpid():
-            session = self._made(key, fixed, inputs, threads)
         targets = [self._target(array, plain) for array in outputs]
         with translate_errors(self._name):
-            try:
-                binding = session.bindings.pop()
-            except IndexError:
-                binding = session.new_binding()
-            for i, name in session.inputs:
-                binding.bind_cpu_input(name, np.ascontiguousarray(plain[i]))
-            for name, array in zip(self._run.outputs, targets, strict=True):
-                binding.bind_output(
-                    name, "cpu", 0, array.dtype, array.shape, array.__array_interface__["data"][0]
-                )
-            session.run(binding)
-            binding.clear_binding_inputs()
-            binding.clear_binding_outputs()
-        session.bindings.append(binding)
+            if not self._run_session(True, fixed, plain, targets, threads):
+                self._run_session(False, fixed, plain, targets, threads)
         for array, target in zip(outputs, targets, strict=True):
             if array is not target:
                 array[...] = target
         return -1
+
+    def _run_session(
+        self, is_guarded: bool, fixed: Mapping[int, Array], inputs: Sequence[Array | None],
+        targets: Sequence[Array], threads: int,
+    ) -> bool:  # fmt: skip
+        """Write the results; whether they are right."""
+        key = is_guarded, threads, *(x.shape for x in inputs if x is not None)
+        session = self._sessions.get(key)
+        if session is None or self._process != os.getpid():
+            session = self._made(key, fixed, inputs)
+        try:
+            binding = session.bindings.pop()
+        except IndexError:
+            binding = session.new_binding()
+        for i, name in session.inputs:
+            binding.bind_cpu_input(name, np.ascontiguousarray(inputs[i]))
+        names = [*self._run.outputs]
+        if session.has_guard:
+            guard = np.empty((), np.float32)
+            names, targets = [*names, GUARD], [*targets, guard]
+        for name, array in zip(names, targets, strict=True):
+            address = array.__array_interface__["data"][0]
+            binding.bind_output(name, "cpu", 0, array.dtype, array.shape, address)
+        session.run(binding)
+        binding.clear_binding_inputs()
+        binding.clear_binding_outputs()
+        session.bindings.append(binding)
+        return not (session.has_guard and np.isnan(guard))
 
     @staticmethod
     def _target(array: Array, inputs: Sequence[Array | None]) -> Array:
@@ -280,7 +307,7 @@ class SessionStep:
             return fixed
 
     def _made(
-        self, key: Any, fixed: Mapping[int, Array], inputs: Sequence[Any], threads: int
+        self, key: Any, fixed: Mapping[int, Array], inputs: Sequence[Array | None]
     ) -> Session:
         with self._lock:
             if self._process != os.getpid():
@@ -288,8 +315,11 @@ class SessionStep:
                 self._sessions, self._process = {}, os.getpid()
             session = self._sessions.get(key)
             if session is None:
-                model = traced(self._run, inputs)
-                session = _new_session(self._name, model, self._names, fixed, threads)
+                is_guarded, threads, *_ = key
+                arrays = [fixed.get(i, x) for i, x in enumerate(inputs)]
+                model = traced(self._run, arrays, is_guarded=is_guarded)
+                bound = [(i, name) for i, name in enumerate(self._run.inputs) if i not in fixed]
+                session = _new_session(self._name, model, bound, threads)
                 while len(self._sessions) >= MOST_SESSIONS:
                     self._sessions.pop(next(iter(self._sessions)))
                 if fixed is self._fixed:
@@ -302,7 +332,7 @@ _FORKED: Final[list[Any]] = []
 
 
 def _new_session(
-    name: str, model: Model, inputs: Sequence[str], fixed: Mapping[int, Array], threads: int
+    name: str, model: Model, inputs: Sequence[tuple[int, str]], threads: int
 ) -> Session:
     needed = session_nbytes(model)
     if needed > memory_limit():
@@ -320,9 +350,9 @@ def _new_session(
             model.proto.SerializeToString(), options, providers=["CPUExecutionProvider"],
             disabled_optimizers=DISABLED,
         )  # fmt: skip
-    bound = [(i, own) for i, own in enumerate(inputs) if i not in fixed]
+    has_guard = any(output.name == GUARD for output in model.proto.graph.output)
     held = [*model.apart.values(), *constants]
-    return Session(session.run_with_iobinding, session.io_binding, [], bound, held)
+    return Session(session.run_with_iobinding, session.io_binding, [], inputs, has_guard, held)
 
 
 def memory_limit() -> int:
