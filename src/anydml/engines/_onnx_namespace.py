@@ -310,6 +310,13 @@ def repeat(x: Any, count: int, axis: int) -> Any:
     return repeated(inner, sizes).reshape(merged)
 
 
+def tile(x: Any, counts: Sequence[int]) -> Any:
+    for axis, count in enumerate(counts):
+        if count > 1:
+            x = joined([x] * count, axis)
+    return x
+
+
 def full_like(x: Any, value: Any) -> Any:
     return np.broadcast_to(np.asarray(value, x.dtype), x.shape)
 
@@ -338,6 +345,6 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     **{f.__name__: f for f in (
         asarray, maximum, minimum, clip, isnan, isinf, isfinite, trunc, copysign, fmod, mod, expm1,
         log1p, tan, arctan2, argmax, argmin, mean, cumsum, cumprod, stack, split, flip, pad, take,
-        take_along_axis, repeat, full_like, full,
+        take_along_axis, repeat, tile, full_like, full,
     )},
 }  # fmt: skip

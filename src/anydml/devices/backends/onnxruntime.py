@@ -50,6 +50,9 @@ LEAST_ELEMENTS: Final = 1 << 14
 LEAST_CALLS: Final = 8
 """Of a run that gets a session, however small its arrays are."""
 
+MOST_FILLED: Final = 1 << 16
+"""Elements of a result that depends on no input, and is then part of the model."""
+
 MOST_SESSIONS: Final = 8
 """Sessions of a run, for different numbers of threads and layouts of its inputs."""
 
@@ -121,8 +124,8 @@ def why_not_traced(
     """Why a call has no graph; None if it has one."""
     if computation(kernel) is None:
         return "no computation"
-    if not any(inputs):
-        return "no inputs"  # a constant, which may be large
+    if not any(inputs) and sum(prod(spec.shape) for spec in outputs if spec) > MOST_FILLED:
+        return "a large constant"
     known: dict[str | None, ArraySpec] = {
         f"x{i}": spec for i, spec in enumerate(inputs) if spec is not None
     }
