@@ -314,7 +314,7 @@ def _is_zero(x: Any) -> bool:
 
 def typed(x: Any, dtype: Any) -> Any:
     """An operand as an array of a type."""
-    return x.astype(dtype) if isinstance(x, Traced | np.ndarray) else np.asarray(x, dtype)
+    return x.astype(dtype) if isinstance(x, Traced) else np.asarray(x).astype(dtype, copy=False)
 
 
 def result_type(*operands: Any) -> np.dtype[Any]:
