@@ -56,8 +56,8 @@ MOST_FILLED: Final = 1 << 16
 MOST_SESSIONS: Final = 8
 """Sessions of a run, for different numbers of threads and layouts of its inputs."""
 
-DISABLED: Final = ["MatMulScaleFusion"]
-"""ONNX Runtime's optimizations that refuse some numbers or make results less accurate."""
+DISABLED: Final = ["DivMulFusion", "MatMulScaleFusion"]
+"""Optimizations that fail on some graphs or numbers; the first also rounds differently."""
 
 GUARD: Final = "a number if results are right"
 """The output of a model that has its guards, added up."""
