@@ -99,7 +99,9 @@ class OnnxEngine:
             for pair, axis in zip(window["pads"], axes, strict=True)
         )
         if reduction == "max":
-            if is_plain and x.dtype.name not in ("int64", "uint64"):
+            # ONNX Runtime's maximum loses NaN, and is the lowest number where all are -infinity.
+            fits = x.dtype.name not in ("int64", "uint64")
+            if is_plain and fits and (x.dtype.kind != "f" or guarded(x, is_finite=True)):
                 return _max_pooled(x, axes, window)
             return _folded(x, axes, _XP.maximum, _lowest(x.dtype))
         if reduction == "logaddexp":
@@ -242,15 +244,11 @@ def _pooled(operator: str, x: Array, axes: Sequence[Axis], window: Any, **attrib
 
 
 def _max_pooled(x: Array, axes: Sequence[Axis], window: Any) -> Array:
-    if x.dtype.kind != "f":
-        exact = np.float32 if x.dtype.itemsize < 4 else np.float64
-        own = x.dtype.name in ("int8", "uint8")
-        return _pooled("MaxPool", x if own else x.astype(exact), axes, window).astype(x.dtype)
-    result = _pooled("MaxPool", x, axes, window)
-    if guarded(x):  # ONNX Runtime's maximum loses NaN
-        return result
-    missing = _pooled("MaxPool", _XP.isnan(x).astype(np.float32), axes, window) > np.float32(0)
-    return _XP.where(missing, x.dtype.type(np.nan), result)
+    if x.dtype.kind == "f":
+        return _pooled("MaxPool", x, axes, window)
+    exact = np.float32 if x.dtype.itemsize < 4 else np.float64
+    own = x.dtype.name in ("int8", "uint8")
+    return _pooled("MaxPool", x if own else x.astype(exact), axes, window).astype(x.dtype)
 
 
 def _taps(x: Array, dimension: int, axis: Axis, value: Any) -> list[Array]:

@@ -492,8 +492,8 @@ def reduced(operator: str, x: Any, axis: Any, keepdims: bool, dtype: Any = None)
     return result if keepdims else result.reshape(kept)
 
 
-def guarded(x: Any) -> bool:
-    """Whether NaN in an array is found by a guard of its graph, which this adds."""
+def guarded(x: Any, *, is_finite: bool = False) -> bool:
+    """Whether NaN in an array, or any infinity, is found by a guard, which this adds."""
     guards = x.graph.guards
     if guards is None:
         return False
@@ -504,6 +504,8 @@ def guarded(x: Any) -> bool:
     else:
         total = x
     total = reduced("ReduceSum", total, None, False).astype(np.float32)
+    if is_finite:
+        total = total * np.float32(0)
     if total.value not in guards:
         guards.append(total.value)
     return True
