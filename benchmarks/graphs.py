@@ -17,8 +17,9 @@ import numpy as np
 
 import anydml as dml
 from anydml.devices.threads import get_num_threads
-from benchmarks import machine
+from benchmarks import layers, machine
 from benchmarks.jobs import Array
+from benchmarks.layers import CASES
 from benchmarks.measure import FEWEST, Budget, Contestant, PlainCopy, take_turns
 from benchmarks.networks import NETWORKS, SIZES, Close, contestants, session
 
@@ -162,6 +163,7 @@ def lines(budget: Budget) -> Iterator[str]:
         ("eight elementwise operations, 16 M floats", on_arrays((ELEMENTS,), threads), True),
         ("ADD of 16 floats", small_calls(), False),
         *((network.__name__, contestants(network, SIZES, threads), False) for network in NETWORKS),
+        *((title, layers.contestants(title, threads), False) for title in CASES),
     )
     for title, (found, expected), copied in cases:
         for contestant in found:

@@ -10,6 +10,7 @@ from benchmarks.measure import Budget
 def test_everybody_passes_the_gate():
     small = (1, 3, 64, 64)
     networks = [graphs.contestants(network, small, 1) for network in graphs.NETWORKS]
+    networks += [graphs.layers.contestants(title, 1, scale=16) for title in graphs.CASES]
     for found, expected in (graphs.on_arrays((3, 5), 1), graphs.small_calls(), *networks):
         for contestant in found:
             contestant.pass_gate(expected)
@@ -19,6 +20,7 @@ def test_everybody_passes_the_gate():
 def test_a_wrong_result_gets_no_time(monkeypatch, capsys):
     monkeypatch.setattr(graphs, "ELEMENTS", 30)
     monkeypatch.setattr(graphs, "NETWORKS", ())
+    monkeypatch.setattr(graphs, "CASES", ())
     monkeypatch.setattr(graphs, "eager", lambda x, y, clip, relu: x)
     graphs.main(Budget(runs=1, seconds=0))
     text = capsys.readouterr().out
