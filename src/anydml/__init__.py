@@ -1,7 +1,8 @@
 """The DirectML operator system on Linux: descriptors, rules and guarantees of its pages."""
 
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import NoReturn as _NoReturn
 
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
 from anydml import _command, _processor  # noqa: F401
@@ -56,7 +57,15 @@ _attach_notebook_forms()
 
 if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
 
-    def __getattr__(name: str) -> _NoReturn:
+    def __getattr__(name: str) -> _ModuleType:
+        if name in ("dask", "jax", "pydirectml", "torch"):  # each loads its library
+            try:
+                return _import_module(f"anydml.{name}")
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] != name:
+                    raise
+                message = f"anydml.{name}: expected the package {name}, which is not installed"
+                raise ModuleNotFoundError(message, name=name) from error
         called = None if name.startswith("_") else _function_called(name)
         hint = f"; use {called}" if called else ""
         raise AttributeError(f"module 'anydml' has no attribute {name!r}{hint}")

@@ -46,6 +46,7 @@ def test_every_operator_has_its_function():
         (lambda g, x: g.element_wise_clip1(x, min=0, max=1), "ELEMENT_WISE_CLIP1"),
         (lambda g, x: g.top_k(x, axis=3, k=1).index, "TOP_K"),
         (lambda g, x: g.top_k(x, axis=3, k=1, axis_direction="INCREASING").value, "TOP_K1"),
+        (lambda g, x: g.top_k1(x, axis=3, k=1).value, "TOP_K1"),
         (lambda g, x: g.slice(x, offsets=(0,) * 4, sizes=X.shape, strides=(1,) * 4), "SLICE"),
         (lambda g, x: g.slice(x, input_window_offsets=(0,) * 4, input_window_sizes=X.shape,
                               input_window_strides=(1,) * 4), "SLICE1"),
@@ -189,6 +190,8 @@ def test_a_descriptor_as_it_is():
     ("call", "error", "message"),
     [
         (lambda g, x: g.activation_rellu(x), AttributeError, "did you mean 'activation_relu'"),
+        (lambda g, x: g.relu(x), AttributeError, "did you mean 'activation_relu'"),
+        (lambda g, x: g.top_k(x), TypeError, r"expected a value for axis, k, got"),
         (lambda g, x: g.activation_relu(X), TypeError, "input_tensor: expected an expression, got"),
         (lambda g, x: g.activation_relu(x, x), TypeError, "at most 1 expressions by position"),
         (lambda g, x: g.activation_relu(x, slope=1), TypeError, "expected fields .* got 'slope'"),

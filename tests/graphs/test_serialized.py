@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 
 import numpy as np
 import pytest
@@ -217,15 +218,55 @@ def test_damaged_files_are_refused(data):
         graph_from_bytes(bytes(octets[: data.draw(st.integers(0, len(octets)))]))
 
 
-def test_shared_parts_do_not_take_time():
-    writer = Writer()
-    names = writer.texts(["x"] * 4096)
-    data = writer.table(("B", 2), writer.table(writer.builder.CreateByteVector(bytes(4))))
-    node = writer.table(("B", 2), data, None, names, names)
-    root = writer.table(writer.offsets([node] * 4096), names, names)
+def finished(writer, nodes, outputs):
+    root = writer.table(writer.offsets(nodes), writer.texts(["x"]), outputs)
     writer.builder.Finish(root)
+    return bytes(writer.builder.Output())
+
+
+@pytest.mark.parametrize("kind", [dml.OperatorNode, dml.ConstantNode])
+def test_shared_parts_do_not_take_time(kind):
+    writer = Writer()
+    if kind is dml.OperatorNode:
+        names = writer.texts(["x"])
+        relu = dml.ActivationRelu(input_tensor=F, output_tensor=F)
+        node = writer.table(("B", 1), writer.operator(relu), None, names, names)
+    else:
+        names = writer.texts(["x"] * 4096)
+        data = writer.table(("B", 2), writer.table(writer.builder.CreateByteVector(bytes(4))))
+        node = writer.table(("B", 2), data, None, names, names)
+    octets = finished(writer, [node] * 60_000, names)
+    start = time.process_time()
     with pytest.raises(dml.ModelError, match="shared"):
-        graph_from_bytes(bytes(writer.builder.Output()))
+        graph_from_bytes(octets)
+    assert time.process_time() - start < 2  # 4.4 s where each byte may be read 64 times
+
+
+def test_many_outputs_of_one_name_do_not_take_time():
+    writer = Writer()
+    names = writer.offsets([writer.builder.CreateString("y")] * 32_000)
+    data = writer.table(("B", 2), writer.table(writer.builder.CreateByteVector(bytes(4))))
+    octets = finished(writer, [writer.table(("B", 2), data, None, None, names)], names)
+    start = time.process_time()
+    graph = graph_from_bytes(octets)
+    assert time.process_time() - start < 5  # 20 s where a list is searched for each name
+    assert {edge.graph_output_index for edge in graph.output_edges} == {0}
+
+
+@pytest.mark.parametrize("depth", [2, 400])
+def test_only_activations_are_fused(depth):
+    writer = Writer()
+    name = writer.builder.CreateString("DML_OPERATOR_CONVOLUTION")
+    nested = writer.nested(dml.ActivationRelu())
+    for _ in range(depth):
+        fused = writer.table(writer.builder.CreateString("FusedActivation"), ("B", 1), nested)
+        empty = writer.table(writer.builder.CreateString(""), ("B", 0))
+        nested = writer.table(name, writer.offsets([empty] * 9 + [fused]))
+    operator = writer.table(name, None, None, writer.offsets([empty] * 9 + [fused]))
+    node = writer.table(("B", 1), operator, writer.builder.CreateString("conv"))
+    octets = finished(writer, [node], writer.texts(["y"]))
+    with pytest.raises(dml.ModelError, match=r"^Node 'conv': FusedActivation: .*, got Convolution"):
+        graph_from_bytes(octets)
 
 
 def test_what_is_wrong_names_the_node():

@@ -114,6 +114,21 @@ def test_top_k_with_strides_and_enum_names(tmp_path):
     )
 
 
+@pytest.mark.parametrize("data_type", ["UINT8", "INT8"])
+def test_a_resource_of_as_many_bytes_as_elements_is_laid_out_by_the_strides(tmp_path, data_type):
+    desc = {
+        "type": "ELEMENT_WISE_IDENTITY",
+        "InputTensor": tensor([4], data_type, Strides=[0]),
+        "OutputTensor": tensor([4], data_type),
+    }
+    model = one_operator(
+        desc,
+        {"InputTensor": value_resource([1, 2, 3, 4], data_type)},
+        {"OutputTensor": zeros(4, data_type)},
+    )
+    assert run(tmp_path, model)[0] == "Resource 'OutputTensor': 1, 1, 1, 1\n"
+
+
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_every_operator_runs_as_its_descriptor(tmp_path, operator):
     desc = descriptor(Seeded(7), OPERATORS[operator], packed=True)

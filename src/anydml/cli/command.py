@@ -14,7 +14,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +49,9 @@ from anydml.models.results import as_json as as_data
 from anydml.models.results import comparable, is_raw, read_array
 from anydml.models.showing import draw_file
 from anydml.ops._registry import OPERATORS, PREFIX, operator_meant, unknown_operator
+
+_MOST_NAMES: Final = 8
+"""Resources that a message lists."""
 
 # For terminals that lack these characters.
 _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
@@ -136,8 +140,7 @@ def run(
         _say(f"Warning: {warning}")
     for name, _ in expected:
         if name not in loaded.resources:
-            raise click.UsageError(f"--expect: the model has no resource {name!r}"
-                                   f"{did_you_mean(name, loaded.resources)}")  # fmt: skip
+            raise click.UsageError(_no_resource(name, loaded.resources))
     expected_arrays = [(name, path, read_array(path)) for name, path in expected]
     chosen = Device(device, feature_level=feature_level)
     write = (lambda _: None) if as_json else sys.stdout.write
@@ -158,6 +161,13 @@ def run(
         raise click.exceptions.Exit(1)
 
 
+def _no_resource(name: str, known: Collection[str]) -> str:
+    names = ", ".join(map(short_repr, islice(known, _MOST_NAMES)))
+    more = ", …" if len(known) > _MOST_NAMES else ""
+    hint = did_you_mean(name, known) or f"; it has {names or 'none'}{more}"
+    return f"--expect: the model has no resource {short_repr(name)}{hint}"
+
+
 @commands.command("compare", short_help="Compare two arrays.")
 @click.argument("got", metavar="A.npy", type=PathType(path_type=Path))
 @click.argument("expected", metavar="B.npy", type=PathType(path_type=Path))
@@ -165,8 +175,9 @@ def run(
 def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
     """Print the largest difference of A from B, and the first element that exceeds the bounds.
 
-    Without options, every difference exceeds them. The exit status is 1 when an element does. A
-    file that is not .npy has raw elements, of the other file's type and shape.
+    Without options, every difference exceeds them. The exit status is 1 when an element does.
+    Integers are compared exactly. A file that is not .npy has raw elements, of the other file's
+    type and shape.
     """
     names = f"{visible(str(got))}, {visible(str(expected))}"
     one, other = read_array(got), read_array(expected)

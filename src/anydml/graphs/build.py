@@ -28,6 +28,7 @@ from anydml.graphs.desc import (
 from anydml.graphs.directmlx import TensorPolicy, describe, functions, names_of, versions
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role
+from anydml.ops._registry import operator_meant
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,7 +292,10 @@ class GraphBuilder:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         kinds = functions().get(name.removesuffix("_"))  # `if_`, as `if` is a keyword
         if kinds is None:
-            hint = did_you_mean(name, functions())
+            meant = operator_meant(name)  # `relu` is ACTIVATION_RELU
+            hint = (
+                f"; did you mean {meant.lower()!r}?" if meant else did_you_mean(name, functions())
+            )
             raise AttributeError(f"GraphBuilder has no function {name!r}{hint}")
         return partial(self._call, kinds)
 

@@ -56,8 +56,9 @@ _DEFAULTS: Final[Mapping[str, Values]] = {
     "GEMM": {"trans_a": "NONE", "trans_b": "NONE", "alpha": 1.0, "beta": 1.0},
     "QUANTIZED_LINEAR_CONVOLUTION": {"group_count": 1},
     "SPACE_TO_DEPTH": {"order": "DEPTH_COLUMN_ROW"},
+    "TOP_K": {"axis_direction": "DECREASING"},
 }
-"""DirectMLX's, by the operator's name without its version."""
+"""DirectMLX's, by the operator's name without its version; for TOP_K, those of version 0."""
 
 _AXES: Final[Mapping[str, Callable[[int], tuple[int, ...]]]] = {
     "REDUCE": lambda rank: tuple(range(rank)),

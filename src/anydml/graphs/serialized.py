@@ -61,7 +61,7 @@ def read_serialized_graph(path: str | Path) -> GraphDesc:
     """Read a graph that ONNX Runtime's DirectML provider has written.
 
     ONNX Runtime writes each partition of a model to a file when its session option
-    ``ep.dml.enable_graph_serialization`` is set.
+    ``ep.dml.enable_graph_serialization`` is ``"true"``.
 
     Parameters
     ----------
@@ -139,6 +139,7 @@ class _Reader:
         self, nodes: list[Table], inputs: list[str], outputs: list[str], constants: Constants
     ) -> None:
         self._tables, self._inputs, self._outputs = nodes, inputs, outputs
+        self._output_positions = {name: i for i, name in reversed([*enumerate(outputs)])}
         self._constants = constants
         self._nodes: list[Node] = []
         self._late: set[str] = set()  # edges of constants whose data are bound later
@@ -226,8 +227,9 @@ class _Reader:
         for i, edge in enumerate(outputs):
             if edge:
                 self._edge_starts[edge] = node, i
-                if edge in self._outputs:
-                    self._out_of.append(OutputEdge(node, i, self._outputs.index(edge), edge))
+                position = self._output_positions.get(edge)
+                if position is not None:
+                    self._out_of.append(OutputEdge(node, i, position, edge))
 
 
 def _tensor(table: Table, is_owned: bool) -> TensorDesc:
@@ -270,7 +272,7 @@ def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
         return members.numbers(0, _ARRAYS[tag]) or ()
     if isinstance(kind, NestedKind) and tag in (_ONE_OPERATOR, _OPERATORS):
         tables = [members] if tag == _ONE_OPERATOR else members.tables(0)
-        operators = [_fused(operator) for operator in tables]
+        operators = [_fused(kind, operator) for operator in tables]
         return operators if kind.many else operators[0]
     octets = members.structure(1, f"{_SCALAR_BYTES}B") if tag == _SCALAR else None
     data_type = others.get(kind.typed_by) if isinstance(kind, ScalarKind) else None
@@ -279,6 +281,8 @@ def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
     return np.frombuffer(bytes(octets), data_type.numpy)[0].item()
 
 
-def _fused(table: Table) -> Descriptor:
+def _fused(kind: NestedKind, table: Table) -> Descriptor:
     definition = operator_named(table.text(0))
+    if definition not in kind.definitions:  # none of which has operators of its own
+        raise ModelError(f"expected {kind.accepted}, got {definition.__name__}.")
     return definition(**_attributes(definition, table.tables(1)))

@@ -206,7 +206,7 @@ def _refuse_overlap(
         if source.name in buffers:
             octets = buffers[source.name][source.start(resources[source.name]) :]
             # Nothing is written here; outputs that overlap themselves are the descriptor's fault.
-            sides[role].append((path, bind(path, tensor.storage, octets, output=False)))
+            sides[role].append((path, bind(path, tensor.storage, octets.data, output=False)))
     refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], desc.lower().in_place())
 
 

@@ -48,7 +48,7 @@ class _Reading(NamedTuple):
 
     def fault(self, resource: Resource, octets: Array) -> str | None:
         """The first index that is out of range, as a run reports it."""
-        array = bind(self.use.slot, self.tensor, octets[self.start :], output=False)
+        array = bind(self.use.slot, self.tensor, octets[self.start :].data, output=False)
         position = _first_bad(array, self.use.sizes)
         if position is None:
             return None

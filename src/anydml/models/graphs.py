@@ -171,7 +171,7 @@ def _check_input(tensor: TensorDesc, place: Place) -> None:
             size = state(file).size
         else:
             try:
-                dtype, size, shape = npy.read_header(file)
+                dtype, size, shape, _ = npy.read_header(file)
             except ModelError as error:
                 raise ModelError(f"File {place}: {error}") from error
             if DataType.from_numpy(dtype) is not data_type:

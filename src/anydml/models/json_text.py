@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any, Final
 
 from anydml.core._json import Fields, json_shown
@@ -24,10 +25,13 @@ _COMMENTS: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
 # A comma behind an opening bracket, a colon or a comma is not trailing: the parser rejects it.
 _COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL)
 _EXCEPT_NEWLINES: Final = re.compile(r"[^\n]")
+# Models need 10. Python's own limits, between 1,000 and 10,000, differ from version to version.
+_DEEPEST: Final = 100
 # What the parser refuses without saying where.
 _CONSTANTS: Final = re.compile(rf"{_STRING}|NaN|-?Infinity", re.DOTALL)
 _NUMBERS: Final = re.compile(rf"{_STRING}|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.DOTALL)
-_BRACKETS: Final = re.compile(rf"{_STRING}|[\[{{]|[\]}}]", re.DOTALL)
+_BRACKETS: Final = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
+_EXCEPT_BRACKETS: Final = re.compile(rf"{_STRING}|[^\[\]{{}}\"]+", re.DOTALL)
 
 # Messages of the parser that end with the position.
 _WORDED: Final = {
@@ -54,8 +58,14 @@ def parse(data: bytes) -> Fields:
     try:
         try:
             value = _json(text)
-        except json.JSONDecodeError:
-            value = _json(plain(text))
+        except (json.JSONDecodeError, RecursionError):
+            text = plain(text)
+            _refuse_depth(text)
+            value = _json(text)
+        else:
+            _refuse_depth(text)
+    except ModelError:
+        raise
     except json.JSONDecodeError as error:
         raise _error(text, error.pos, _WORDED.get(error.msg, error.msg)) from error
     except _ConstantError as error:
@@ -69,8 +79,6 @@ def parse(data: bytes) -> Fields:
         numbers = _tokens(_NUMBERS, text)
         long = (at for at, token in numbers if token.isdecimal() and len(token) > limit)
         raise _error(text, next(long, 0), f"an integer of more than {limit} digits") from error
-    except RecursionError as error:
-        raise _error(text, _deepest(text), "nested too deeply") from error
     if not isinstance(value, Fields):
         raise ModelError(f"Expected an object, got {json_shown(value)}.")
     return value
@@ -120,11 +128,15 @@ def _tokens(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
             yield match.start(), match[0]
 
 
-def _deepest(text: str) -> int:
-    """Where the most brackets are open."""
-    depth = deepest = at = 0
-    for here, bracket in _tokens(_BRACKETS, text):
-        depth += 1 if bracket in "[{" else -1
-        if depth > deepest:
-            deepest, at = depth, here
-    return at
+def _refuse_depth(text: str) -> None:
+    """Raise if the brackets of a text without comments are nested too deeply."""
+    brackets = _EXCEPT_BRACKETS.sub("", text)
+    if max(_depths(brackets), default=0) > _DEEPEST:
+        found = [*_tokens(_BRACKETS, text)]
+        depths = _depths(bracket for _, bracket in found)
+        at = next(at for (at, _), depth in zip(found, depths, strict=True) if depth > _DEEPEST)
+        raise _error(text, at, f"nested more than {_DEEPEST} deep")
+
+
+def _depths(brackets: Iterable[str]) -> Iterator[int]:
+    return accumulate(1 if bracket in "[{" else -1 for bracket in brackets)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
@@ -235,19 +234,13 @@ def _read_model(document: Fields, name: str, folder: Folder | None, limits: Limi
     read_commands = _parse_section(
         commands, "commands", lambda index, value: read_command(value), problems
     )
-    for key, dispatchable in read_dispatchables.items():
-        for source in referenced_resources(dispatchable.bindings):
-            if source not in resources:
-                text = _unknown("resource", source, resources)
-                problems.add(within("dispatchables", key, text, "unknown_resource"))
     output = output_folder(name, limits)
+    problems.take(_unknown_sources(read_dispatchables, resources))
     for index, command in read_commands.items():
-        for problem in _wrong_in(command, resources, dispatchables, read_resources, output):
-            problems.add(within("commands", index, problem))
-    found = find_unread_members(document, read_resources, read_dispatchables, read_commands)
+        found = _wrong_in(command, resources, dispatchables, read_resources, output)
+        problems.take(within("commands", index, problem) for problem in found)
     warnings = _Collected()
-    for warning in islice(found, _json.MOST_REPORTED + 1):
-        warnings.add(warning)
+    warnings.take(find_unread_members(document, read_resources, read_dispatchables, read_commands))
     return Model(
         read_resources, read_dispatchables, read_commands, problems.all(), warnings.all(), name,
         limits,
@@ -259,16 +252,18 @@ class _Collected:
 
     def __init__(self) -> None:
         self._kept: list[str] = []
-        self._more = False
+        self.full = False
 
-    def add(self, text: str) -> None:
-        if len(self._kept) < _json.MOST_REPORTED:
+    def take(self, texts: Iterable[str]) -> None:
+        """Keep as many as are reported; further ones, whose suggestions take time, are not made."""
+        for text in texts if not self.full else ():
+            if len(self._kept) == _json.MOST_REPORTED:
+                self.full = True
+                return
             self._kept.append(text)
-        else:
-            self._more = True
 
     def all(self) -> tuple[str, ...]:
-        return (*self._kept, *(["There are more."] if self._more else []))
+        return (*self._kept, *(["There are more."] if self.full else []))
 
 
 def _text(path: Path, limits: Limits) -> bytes:
@@ -324,11 +319,12 @@ def _parse_section(
 ) -> dict[Any, T]:
     found = {}
     for key, value in records.items():
+        if problems.full:
+            break
         try:
             found[key] = parse(key, value)
         except AnyDMLError as error:
-            for problem in _json.problems_of(error):
-                problems.add(within(section, key, problem))
+            problems.take(within(section, key, item) for item in _json.problems_of(error))
     return found
 
 
@@ -339,11 +335,21 @@ def _check_memory(resources: Mapping[str, Resource], limits: Limits, problems: _
             f"Resources: Expected at most {limits.memory_limit} bytes together (--memory-limit), "
             f"got {total}."
         )
-        problems.add(Problem(text, "memory_limit", ("resources",)))
+        problems.take([Problem(text, "memory_limit", ("resources",))])
 
 
 def _unknown(what: str, name: str, known: Mapping[str, Any]) -> str:
     return f"Unknown {what} {short_repr(name)}{_json.or_similar(name, known)}"
+
+
+def _unknown_sources(
+    dispatchables: Mapping[str, Dispatchable], resources: Mapping[str, Any]
+) -> Iterator[str]:
+    for key, dispatchable in dispatchables.items():
+        for source in referenced_resources(dispatchable.bindings):
+            if source not in resources:
+                text = _unknown("resource", source, resources)
+                yield within("dispatchables", key, text, "unknown_resource")
 
 
 def _wrong_in(

@@ -10,7 +10,7 @@ import io
 import os
 import re
 from math import prod
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -49,22 +49,33 @@ class Header(NamedTuple):
     dtype: np.dtype[Any]
     size: int
     shape: tuple[int, ...]
+    order: Literal["C", "F"] = "C"
 
 
-def read_header(file: BinaryIO) -> Header:
-    """The header; the file is left at the data.
+def read_header(file: BinaryIO, orders: str = "C") -> Header:
+    """Read the header; the file is left at the data.
+
+    Parameters
+    ----------
+    file : binary file
+        At its beginning.
+    orders : str
+        ``"C"``, or ``"CF"`` to accept Fortran order, too.
 
     Raises
     ------
     ModelError
-        Not a `.npy` file; a type that no tensor has; Fortran order; less data than the header says.
+        Not a `.npy` file; a type that no tensor has; another order; less data than the header says.
     """
     members = _members(_text(file))
     dtype = _dtype(members["descr"])
     shape = tuple(map(int, re.findall(r"\d+", members["shape"])))
     if len(shape) > _MOST_DIMENSIONS:
         raise ModelError(f"Expected at most {_MOST_DIMENSIONS} dimensions, got {len(shape)}.")
+    order: Literal["C", "F"] = "C"
     if members["fortran_order"] == "True" and len(shape) > 1:
+        order = "F"
+    if order not in orders:
         raise ModelError("Expected C order, got Fortran order.")
     size = prod(shape) * dtype.itemsize
     here = file.tell()
@@ -74,7 +85,7 @@ def read_header(file: BinaryIO) -> Header:
         raise ModelError(
             f"Expected {size} bytes of data (shape {shape}, {dtype}), got {available}."
         )
-    return Header(dtype, size, shape)
+    return Header(dtype, size, shape, order)
 
 
 def _text(file: BinaryIO) -> str:

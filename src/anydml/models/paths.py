@@ -89,9 +89,12 @@ def output_folder(model: str, limits: Limits) -> Folder:
 
 def _real(path: Path) -> Path:
     try:
-        return path.resolve()
+        real = path.resolve()
     except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a NUL
         raise ModelError(f"Expected a folder, got {str(path)!r}: {error}.") from error
+    if any(map(os.path.islink, (real, *real.parents))):  # Python 3.13 leaves a loop as it is
+        raise ModelError(f"Expected a folder, got {str(path)!r}: a loop of links.")
+    return real
 
 
 def model_name(path: Path) -> str:

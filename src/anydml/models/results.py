@@ -119,10 +119,11 @@ def read_array(path: Path) -> Array:
         if is_raw(path):
             return np.fromfile(file, np.uint8)
         try:
-            header = npy.read_header(file)
+            header = npy.read_header(file, "CF")
         except ModelError as error:
             raise ModelError(f"File {str(path)!r}: {error}") from error
-        array = np.fromfile(file, header.dtype, prod(header.shape)).reshape(header.shape)
+        flat = np.fromfile(file, header.dtype, prod(header.shape))
+    array = flat.reshape(header.shape, order=header.order)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

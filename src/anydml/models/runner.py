@@ -163,9 +163,9 @@ def _bound(
     return bound
 
 
-def _view(tensor: TensorDesc, octets: Array) -> Array:
+def _view(tensor: TensorDesc, octets: Array) -> Array | memoryview:
     """A tensor's part of a buffer: as an array where it is packed, which is bound natively."""
-    return octets if tensor.strides is not None else elements(tensor, octets)
+    return octets.data if tensor.strides is not None else elements(tensor, octets)
 
 
 def _dispatch(

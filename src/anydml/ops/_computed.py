@@ -257,6 +257,7 @@ class Map(Computed):
     """
 
     ELEMENTWISE = True
+    WORKING_BYTES = 16
     SAME_TYPES: ClassVar[Sequence[str] | None] = None
     INPUTS: ClassVar[Sequence[Any]] = ([-2.0, -0.5, 0.0, 0.5, 3.0], [4.0, -1.0, 2.0, 0.5, 1.0])
     """Inputs of the examples of operators that define no inputs."""

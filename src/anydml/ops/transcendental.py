@@ -207,6 +207,7 @@ class ElementWiseErf(Unary):
     """The error function."""
 
     NAME = "ELEMENT_WISE_ERF"
+    WORKING_BYTES = 48
     TOLERANCE = ulp(8)
     ALSO_KNOWN_AS = "onnx.Erf torch.erf jax.lax.erf"
 
