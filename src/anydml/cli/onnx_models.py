@@ -16,16 +16,22 @@ from anydml.cli._options import PathType
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.comparison import Bounds, compare
 from anydml.core.errors import ArgumentError, ModelError
+from anydml.core.file_kinds import kind_of
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.releases import level_of_directml, level_of_windows
 from anydml.devices.device import Device
 from anydml.drawing import Box, Line, draw_boxes
-from anydml.models.file_kinds import kind_of
-from anydml.models.files import Output, open_file
-from anydml.models.npy import header_of
-from anydml.models.paths import Limits, model_name, output_folder, own_folder
-from anydml.models.printing import visible
-from anydml.models.results import comparable, json_numbers, read_array
+from anydml.models.document import visible
+from anydml.models.files import (
+    Limits,
+    Output,
+    model_name,
+    open_file,
+    output_folder,
+    own_folder,
+)
+from anydml.models.formats import comparable, header_of, read_array
+from anydml.models.resources import json_numbers
 from anydml.onnx import read_onnx
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.report import Report, Unreadable

@@ -1,4 +1,4 @@
-"""Serialized graphs: what ONNX Runtime's DirectML provider writes when asked to.
+"""Serialized graphs, which the DirectML provider of ONNX Runtime writes.
 
 A FlatBuffers file of nodes that name their edges. Tensors and attributes of an operator are in the
 page's order. The data of a constant are in the file, or in another one that has the node's name.
@@ -16,6 +16,7 @@ import numpy as np
 from anydml.core._json import short_repr
 from anydml.core.dtypes import DataType
 from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.file_kinds import is_flatbuffer, kind_of
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.graphs._flatbuffers import Source, Table
 from anydml.graphs.desc import (
@@ -58,7 +59,7 @@ DATA_SUFFIX: Final = ".bin"
 
 
 def read_serialized_graph(path: str | Path) -> GraphDesc:
-    """Read a graph that ONNX Runtime's DirectML provider has written.
+    """Read a graph that the DirectML provider of ONNX Runtime has written.
 
     ONNX Runtime writes each partition of a model to a file when its session option
     ``ep.dml.enable_graph_serialization`` is ``"true"``.
@@ -109,7 +110,7 @@ def _bytes_of(path: str | Path) -> bytes:
 
 
 def graph_from_bytes(data: bytes, constants: Constants = lambda name: None) -> GraphDesc:
-    """The graph in a serialized graph's bytes.
+    """Read a graph from the bytes of a file.
 
     Parameters
     ----------
@@ -124,6 +125,9 @@ def graph_from_bytes(data: bytes, constants: Constants = lambda name: None) -> G
     ModelError
         It is no serialized graph, or a node of it is wrong; the message names the node.
     """
+    if not is_flatbuffer(data):
+        kind = kind_of(data) or "something else"
+        raise ModelError(f"Expected a serialized graph, got {kind}.")
     try:
         root = Source(data).root()
         nodes, inputs, outputs = root.tables(0), root.texts(1), root.texts(2)
@@ -197,7 +201,7 @@ class _Reader:
     def _tensors(
         self, kind: type[Descriptor], role: Role, tables: Sequence[Table], edges: Sequence[str]
     ) -> Iterator[tuple[str, Any]]:
-        """The tensor fields; those without an edge are left out and have no table."""
+        """Read the tensor fields; those without an edge are left out and have no table."""
         left, names = iter(tables), iter(edges)
         for info in kind.tensor_fields(role):
             if info.many:  # all that is left: no field of the same role comes behind a list
@@ -256,7 +260,7 @@ def _attributes(kind: type[Descriptor], tables: Sequence[Table]) -> dict[str, An
 
 
 def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
-    """An attribute's value, or None; `others` are those in front of it."""
+    """Read the value of an attribute, or None; `others` are those in front of it."""
     tag = table.number(1, "B")
     if tag in _STRUCTURES:
         values = table.structure(2, _STRUCTURES[tag])

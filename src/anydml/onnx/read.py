@@ -16,8 +16,7 @@ import numpy as np
 
 from anydml.core._json import short_repr
 from anydml.core.errors import DeviceError, ModelError
-from anydml.models.files import Place, open_file, state
-from anydml.models.paths import GIBIBYTE, Folder, parts_below
+from anydml.models.files import GIBIBYTE, Folder, Place, open_file, parts_below, state
 from anydml.onnx.types import Value, type_name
 
 _LARGEST_MESSAGE: Final = 2 * GIBIBYTE - 1

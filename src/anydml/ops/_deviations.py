@@ -3,8 +3,7 @@
 `_deviations.json` lists them with their evidence. Every check of a descriptor uses the list, so
 that graphs which DirectML runs are not refused; the support tables remain those of the pages. An
 entry has names of operators, regular expressions for the path and the value of a violation that is
-no error, and the feature level from which this holds. An entry with an empty value is applied by
-the definition of the operators.
+no error, and the feature level from which this holds.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def observed(name: str, violation: Violation, level: FeatureLevel) -> Deviation 
         That of the device.
     """
     for item in deviations_of(name):
-        matches = item.got.pattern and item.got.fullmatch(str(violation.got))
+        matches = item.got.fullmatch(str(violation.got))
         if matches and level >= item.since and item.path.fullmatch(violation.path):
             return item
     return None

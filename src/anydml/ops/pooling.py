@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml.core.errors import Violation
-from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
-from anydml.ops._deviations import Deviation, deviations_of
 from anydml.ops._family import Family
 from anydml.ops._fields import Role, boolean, count_of, input_field, output_field, uint, uints
+from anydml.ops._rules import at_least
 from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
 
 FAMILY = Family.NETWORKS
@@ -33,6 +32,7 @@ _HIGHEST_POWER: Final = 7
 class Pooling(Computed):
     """Base of the pooling operators."""
 
+    ONE_DIMENSION_COUNT = True
     WORKING_BYTES = 32  # positions are INT64, and powers float64
     IN_PIECES = True
     EXAMPLES = ({
@@ -43,17 +43,16 @@ class Pooling(Computed):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        found = list(check_arrays(data, attributes))
-        output = data
-        if not found:
-            paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
-            sizes, found = count_windows(data, attributes["window_size"], paths, attributes)
-            output = ArraySpec((*data.shape[:2], *sizes), data.dtype)
-        if attributes.get("p") == 0:
-            found.append(Violation("P", "at least 1", 0))
-        indices = ArraySpec(output.shape, None)
+        window = attributes["window_size"]
+        sizes, fits = count_windows(data, window, "WindowSize[{}]", attributes)
+        shape = known(lambda: (*data.shape[:2], *sizes))
         outputs = len(cls.tensor_fields(Role.OUTPUT))
-        return Inferred((output, indices)[:outputs], tuple(found))
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype), ArraySpec(shape, None))[:outputs],
+            check_arrays(attributes, ("InputTensor", data)),
+            *fits,
+            at_least("P", attributes.get("p", 1), 1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -114,38 +113,6 @@ class Windows(Pooling):
     window_size: Sequence[int] = uints()
     start_padding: Sequence[int] = uints()
     end_padding: Sequence[int] = uints()
-
-    def attributes(self) -> dict[str, Any]:
-        """The attributes, with the padding that a last partial window needs."""
-        return {**super().attributes(), "end_padding": self._end_padding()}
-
-    def _end_padding(self) -> tuple[int, ...]:
-        # DirectML accepts an output with one more window, as ONNX's ceil_mode makes it.
-        ends = list(self.end_padding)
-        tensors = [getattr(self, name, None) for name in ("input_tensor", "output_tensor")]
-        if None in tensors:  # a gradient
-            return tuple(ends)
-        arrays = self.window_size, self.strides, self.start_padding, ends
-        rank = len(ends)
-        spatial = [tensor.sizes[2:] for tensor in tensors if tensor is not None]
-        dilations = getattr(self, "dilations", (1,) * rank)
-        if any(len(array) != rank for array in (*arrays, *spatial, dilations)):
-            return tuple(ends)
-        for i, (size, result) in enumerate(zip(*spatial, strict=True)):
-            start, stride = self.start_padding[i], self.strides[i]
-            span = (self.window_size[i] - 1) * dilations[i] + 1
-            padded, first = size + start + ends[i], (result - 1) * stride
-            fits = stride and padded >= span
-            if fits and result == (padded - span) // stride + 2 and first < size + start:
-                ends[i] += first + span - padded
-        return tuple(ends)
-
-    def deviations(self, level: FeatureLevel) -> list[Deviation]:
-        """What DirectML accepts of this descriptor although its page forbids it."""
-        found = super().deviations(level)
-        if self._end_padding() != tuple(self.end_padding):
-            found += deviations_of(self.NAME)
-        return found
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

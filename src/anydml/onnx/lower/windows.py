@@ -157,6 +157,17 @@ def _is_cut(window: Window, sizes: Sequence[int], results: Sequence[int]) -> boo
     )
 
 
+def _enlarge(window: Window, sizes: Sequence[int], results: Sequence[int]) -> None:
+    """Enlarge the padding behind, so that the last windows of ceil_mode are whole.
+
+    The provider enlarges the output alone, which the page does not allow.
+    """
+    for i, (size, result) in enumerate(zip(sizes, results, strict=True)):
+        span = (window.size[i] - 1) * window.dilations[i] + 1
+        needed = (result - 1) * window.strides[i] + span - size - window.start[i]
+        window.end[i] = max(window.end[i], needed)
+
+
 def pooling(name: str, dilated: str = "", globally: bool = False, **defaults: Any) -> Lower:
     """Pooling by the operator `name`, or with dilations by `dilated`."""
 
@@ -172,8 +183,10 @@ def pooling(name: str, dilated: str = "", globally: bool = False, **defaults: An
             field: type(value)(n.get(attribute, value))
             for field, (attribute, value) in defaults.items()
         }
-        if fields.get("include_padding") and not n.exact and _is_cut(window, x[2:], y[2:]):
+        if fields.get("include_padding") and _is_cut(window, x[2:], y[2:]):
             raise UnsupportedError("ceil_mode with count_include_pad: DirectML counts all padding")
+        if not globally:
+            _enlarge(window, x[2:], y[2:])
         rank = max(len(x) - 2, 2)
         fields["window_size"] = [1] * (rank - len(window.size)) + window.size
         indices = n.wants(1)
@@ -205,6 +218,7 @@ def quantized_pooling(globally: bool) -> Lower:
             window = Window(list(size), *([v] * len(size) for v in (1, 1, 0, 0)))
         else:
             window = window_of(n, x[2:], size, y[2:])
+            _enlarge(window, x[2:], y[2:])
         rank = max(len(x) - 2, 2)
         strides: list[Any] = [None, None]
         if last:
