@@ -9,7 +9,7 @@ import pytest
 from model_files import only, run, value_resource, write_model, write_target
 
 from anydml import ModelError
-from anydml.models import Limits, files, load_model, run_model
+from anydml.models import Limits, files, load_model, resources, run_model, runner
 from anydml.models.paths import Folder, parts_below
 
 
@@ -240,7 +240,7 @@ class TestSwapped:
             os.truncate(path, size)
             return known(file)
 
-        monkeypatch.setattr("anydml.models.resources.state", state)
+        monkeypatch.setattr(resources, "state", state)
         with pytest.raises(ModelError, match="has changed since the model was read"):
             model.resources["r"].allocate()
 
@@ -249,7 +249,7 @@ class TestSwapped:
         model = load_model(write_model(folders / "model", source_model("model.bin")))
         with open(path, "rb") as file:
             before = files.state(file)
-        monkeypatch.setattr("anydml.models.resources.state", lambda file: before)
+        monkeypatch.setattr(resources, "state", lambda file: before)
         os.truncate(path, 2)
         with pytest.raises(ModelError, match="has changed since the model was read"):
             model.resources["r"].allocate()
@@ -272,7 +272,7 @@ class TestSwapped:
             place.symlink_to(to)
             return iter(())
 
-        monkeypatch.setattr("anydml.models.runner.run_problems", swap)
+        monkeypatch.setattr(runner, "run_problems", swap)
         before = {*(folders / "other").rglob("*")}
         with pytest.raises(ModelError, match="link, and links are not followed"):
             write_target(folders, "made/x.bin", limits=Limits(folders / "out", overwrite=overwrite))
