@@ -51,7 +51,7 @@ from anydml.ops._pages import Support, TensorSupport
 from anydml.ops._registry import from_json, support, tolerance
 from anydml.ops._registry import function_called as _function_called
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 _attach_notebook_forms()
 

@@ -41,7 +41,7 @@ def _load() -> str:
             "levels that this installation was built for), got one that runs "
             f"{processor_levels()[0] if processor_levels() else 'none that anydml supports'}; "
             "build it on this machine, or for all levels with "
-            "`pip install -C cmake.define.ANYDML_LEVELS=all .`"
+            "`ANYDML_LEVELS=all pip install .`"
         )
     forced = os.environ.get(VARIABLE)
     if forced and forced not in levels:

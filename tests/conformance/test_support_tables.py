@@ -15,7 +15,7 @@ from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
 from support.breakages import replaced
 from support.choices import Seeded
-from support.descriptors import descriptor
+from support.descriptors import descriptor, shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
@@ -112,7 +112,7 @@ def test_valid_descriptors_at_every_level(kind):
 @every_kind
 def test_each_type_and_rank_of_each_tensor(kind):
     """What one tensor alone may not have is refused for it, and the hint is the first level."""
-    desc = descriptor(Seeded(1), kind, packed=True)
+    desc = shared(kind, 1, packed=True)
     for path, tensor, info in desc.tensors():
         others = [dml.TensorDesc(kind_, tensor.sizes) for kind_ in dml.DataType]
         others += [

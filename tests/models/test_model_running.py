@@ -11,8 +11,7 @@ from anydml.models import Limits, load_model, run_model
 from anydml.models.checking import find_binding_problems, run_problems
 from anydml.models.loader import read_model
 from anydml.ops._registry import OPERATORS
-from support.choices import Seeded
-from support.descriptors import descriptor, plain_values
+from support.descriptors import plain_values, shared
 
 
 def one_operator(desc, inputs, outputs):
@@ -131,7 +130,7 @@ def test_a_resource_of_as_many_bytes_as_elements_is_laid_out_by_the_strides(tmp_
 
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_every_operator_runs_as_its_descriptor(tmp_path, operator):
-    desc = descriptor(Seeded(7), OPERATORS[operator], packed=True)
+    desc = shared(OPERATORS[operator], 7, packed=True)
     arrays = plain_values(desc)
     expected = dml.Device("cpu").create_operator(desc).compile()
     resources, point_names, reference = {}, {}, {}
