@@ -120,20 +120,57 @@ def commanded(capsys, *arguments):
 
 def test_the_command_line(tmp_path, capsys):
     path = write(tmp_path, ["factor", "addend"])
+    missing = "Input 'x': Expected a file 'x.npy' or 'x.bin' beside the graph (or in --input-dir), "
     status, out, _ = commanded(capsys, "check", path)
-    assert (status, out.splitlines()[0]) == (
-        0, "Dispatchable 'Partition_0' (graph): accepted at feature level 6_4",
-    )  # fmt: skip
+    assert (status, out.splitlines()) == (
+        1,
+        [
+            "Dispatchable 'Partition_0' (graph): accepted at feature level 6_4",
+            "  Lowest feature level that accepts it: 3_0 (below 6_2, constants count as inputs)",
+            f"{missing}got neither.",
+        ],
+    )
     status, _, err = commanded(capsys, "run", path)
     assert status == 1
     assert "Input 'x': Expected a file 'x.npy' or 'x.bin'" in err
     np.save(tmp_path / "x.npy", X)
+    assert commanded(capsys, "check", path)[0] == 0
     status, out, _ = commanded(capsys, "run", "--json", path)
     text = json.loads(out)["resources"]
     assert (status, text["z"]["values"]) == (0, (X * X).ravel().tolist())
     np.save(tmp_path / "wanted.npy", X * X + X + 1)
     assert commanded(capsys, "run", "--expect", f"y={tmp_path / 'wanted.npy'}", path)[0] == 0
-    assert commanded(capsys, "check", "--feature-level", "5_0", path)[0] == 1
+    for level, accepted in (("5_0", True), ("1_0", False)):
+        for command in ("check", "run"):
+            assert commanded(capsys, command, "--feature-level", level, path)[0] == (not accepted)
+
+
+def test_a_check_names_the_files_that_are_missing(tmp_path, capsys):
+    path = write(tmp_path, ["factor"])
+    status, out, _ = commanded(capsys, "check", "--json", path)
+    (found,) = json.loads(out)
+    assert (status, found["good"]) == (1, False)
+    assert [item["code"] for item in found["details"]] == ["missing_file"] * 2
+    for name, problem in zip(["x", "addend"], found["problems"], strict=True):
+        assert f"Input '{name}': Expected a file '{name}.npy' or '{name}.bin'" in problem
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "addend.bin").write_bytes(X.tobytes())
+    assert commanded(capsys, "check", path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x08\x0a:\x02\x0a\x00", "an ONNX model"),
+        (b"\x93NUMPY\x01\x00", "a NumPy array"),
+        (b"", "an empty file"),
+        (b"no graph at all", "something else"),
+    ],
+)
+def test_other_files_are_recognized(tmp_path, data, kind):
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(dml.ModelError, match=f"^Expected a serialized graph, got {kind}"):
+        dml.read_serialized_graph(tmp_path / "file")
 
 
 def test_a_graph_as_json_is_checked_and_run(tmp_path, capsys):

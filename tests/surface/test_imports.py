@@ -16,7 +16,7 @@ PACKAGE = Path(anydml.__file__).parent
 # From the bottom up: a module imports from its own layer and those below.
 LAYERS = [
     {"core"},
-    {"engines"},
+    {"engines", "portable"},
     {"ops"},
     {"_native", "_bindings", "_processor", "libraries", "devices.threads", "devices.memory"},
     {"devices.backends"},

@@ -418,7 +418,7 @@ def _say(message: str) -> None:
 
 
 def _system_error(error: OSError) -> str:
-    """What the system refuses, and why; a model's files have messages of their own."""
+    """Report errors of the system; a model's files have messages of their own."""
     where = "" if error.filename is None else f"{visible(str(error.filename))}: "
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
         where = "standard output: "

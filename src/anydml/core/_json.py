@@ -127,7 +127,7 @@ class Faults:
         parse: Callable[[Any], T],
         default: T = _REQUIRED,
     ) -> T:
-        """The same as `field`; None, which `finish` keeps from being used, if that raises."""
+        """Read a field, or return None if that raises; `finish` prevents the use of None."""
         with self.kept():
             return field(fields, name, parse, default)
         return cast(T, None)

@@ -54,7 +54,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` has found.
+    """The result of `compare`.
 
     Attributes
     ----------

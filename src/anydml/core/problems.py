@@ -24,7 +24,7 @@ _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def accepted_by(rule: str) -> dict[str, Any] | None:
-    """What a rule accepts: ``values``, ``minimum`` and ``maximum``, or ``length``.
+    """The values that a rule accepts: ``values``, ``minimum`` and ``maximum``, or ``length``.
 
     None where the rule is not of that kind: "a stride other than 0".
 
@@ -108,7 +108,7 @@ def pointer(location: Location) -> str:
 
 
 class Problem(str):
-    """What is wrong with a model: a message that knows its code and location.
+    """A fault of a model: a message that knows its code and location.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Problem(str):
         return result
 
     def reworded(self, text: str, *above: str | int) -> Problem:
-        """The same problem in other words, seen from further up."""
+        """Return the problem in other words, as seen from an outer object."""
         return Problem(text, self.code, (*above, *self.location))
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is to be computed, as data: kernel calls over named slots.
+"""Programs as data: kernel calls over named slots.
 
 An operator module lowers a descriptor to a `Program`; a backend compiles and runs it. Nothing here
 knows a descriptor, a kernel or an array: everything is frozen, hashable, picklable and printable.
@@ -159,7 +159,7 @@ class IndexUse:
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What an operator infers from its inputs.
+    """The outputs and violations that an operator infers from its inputs.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class Program:
     constants: tuple[Constant, ...] = ()
 
     def clamped(self) -> Program:
-        """The same, reading the nearest element for an index that is out of range."""
+        """Return a program that reads the nearest element for an index that is out of range."""
         calls = tuple(
             call
             if call.indices is None

@@ -200,7 +200,7 @@ class TensorDesc:
 
     @property
     def storage(self) -> TensorDesc:
-        """What is bound for the tensor: itself, or for a four-bit type its bytes as UINT8.
+        """The tensor that is bound: this one, or for a four-bit type its bytes as UINT8.
 
         Each byte holds two elements, the first one in its low four bits.
 

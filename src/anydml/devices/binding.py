@@ -1,4 +1,4 @@
-"""What a caller binds to a tensor, as an array of the tensor's sizes over the same memory."""
+"""Bindings: a caller's array or buffer as an array of the tensor's sizes over the same memory."""
 
 from __future__ import annotations
 

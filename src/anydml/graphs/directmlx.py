@@ -27,7 +27,7 @@ TensorPolicy = Callable[[DataType, tuple[int, ...]], TensorDesc]
 """Makes the descriptor of an output of a type and sizes."""
 
 _LEFT_OUT: Final = ("ELEMENT_WISE_", "ELEMENT_WISE_LOGICAL_")
-"""What DirectMLX leaves out of operators' names: ``add``, ``equals``."""
+"""The parts of operators' names that DirectMLX leaves out: ``add``, ``equals``."""
 
 _OTHER_NAMES: Final = {"non_zero_coordinates": "nonzero_coordinates"}
 
@@ -138,7 +138,7 @@ def _takes(kind: type[Descriptor], inputs: int, arguments: Values) -> bool:
 
 
 def names_of(info: FieldInfo) -> tuple[str, ...]:
-    """What an argument for a field may be called: ``filter`` for ``filter_tensor``."""
+    """The names of an argument for a field: ``filter`` for ``filter_tensor``."""
     if info.role is Role.ATTRIBUTE:
         return (info.attribute,)
     return info.attribute, info.attribute.removesuffix("_tensor")

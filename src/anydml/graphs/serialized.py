@@ -16,6 +16,7 @@ import numpy as np
 from anydml.core._json import short_repr
 from anydml.core.dtypes import DataType
 from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.file_kinds import is_flatbuffer, kind_of
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.graphs._flatbuffers import Source, Table
 from anydml.graphs.desc import (
@@ -54,7 +55,7 @@ _PAIRS: Final = (_SCALE_BIAS, _SIZE)
 
 
 DATA_SUFFIX: Final = ".bin"
-"""Of the file of a constant, which is named after the constant's node."""
+"""The suffix of the file of a constant, which is named after the constant's node."""
 
 
 def read_serialized_graph(path: str | Path) -> GraphDesc:
@@ -124,6 +125,9 @@ def graph_from_bytes(data: bytes, constants: Constants = lambda name: None) -> G
     ModelError
         It is no serialized graph, or a node of it is wrong; the message names the node.
     """
+    if not is_flatbuffer(data):
+        kind = kind_of(data) or "something else"
+        raise ModelError(f"Expected a serialized graph, got {kind}.")
     try:
         root = Source(data).root()
         nodes, inputs, outputs = root.tables(0), root.texts(1), root.texts(2)

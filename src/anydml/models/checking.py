@@ -15,11 +15,12 @@ from anydml.core.problems import Problem
 from anydml.devices.binding import bind, elements_size, refuse_overlap
 from anydml.devices.device import Device
 from anydml.devices.operators import CompiledOperator
+from anydml.graphs.check import CONSTANTS_SINCE, has_constants
 from anydml.graphs.compiled import CompiledGraph
-from anydml.graphs.desc import GraphDesc
 from anydml.models.commands import Dispatch, WriteFile
 from anydml.models.dispatchables import Bindings, Dispatchable, binding_problems, is_owned
 from anydml.models.files import Place, target_problem
+from anydml.models.graphs import GraphOperator
 from anydml.models.loader import Model
 from anydml.models.locations import within
 from anydml.models.paths import Limits, output_folder, own_folder, parts_below
@@ -42,26 +43,34 @@ def refusal(dispatchable: Dispatchable, device: Device) -> str | None:
 
     The first line names the dispatchable; the others are indented.
     """
-    violations = device.check(dispatchable.checked)
+    violations = dispatchable.desc.violations(device.feature_level)
     return refused_text(dispatchable, device, violations) if violations else None
 
 
 def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Violation]) -> str:
     """The same, of what `Device.check` has found."""
-    lowest = device.minimum_feature_level(dispatchable.checked)
-    advice = (
-        f"Lowest feature level that accepts it: {lowest}"
-        if lowest
-        else "No feature level accepts it"
-    )
     return "\n  ".join(
         (
             f"Dispatchable {short_repr(dispatchable.name)} ({dispatchable.desc.NAME}): refused at "
             f"feature level {device.feature_level}",
             *map(str, violations),
-            advice,
+            lowest_level(dispatchable),
         )
     )
+
+
+def lowest_level(dispatchable: Dispatchable) -> str:
+    """A line about the lowest feature level that accepts a dispatchable."""
+    desc = dispatchable.desc
+    lowest = desc.minimum_level()
+    if lowest is None:
+        return "No feature level accepts it"
+    as_inputs = (
+        f" (below {CONSTANTS_SINCE}, constants count as inputs)"
+        if isinstance(desc, GraphOperator) and has_constants(desc.graph)
+        else ""
+    )
+    return f"Lowest feature level that accepts it: {lowest}{as_inputs}"
 
 
 def compile_dispatchable(
@@ -75,9 +84,9 @@ def compile_dispatchable(
         The device has no kernel for it.
     """
     try:
-        if isinstance(dispatchable.checked, GraphDesc):
-            return device.compile_graph(dispatchable.checked)
-        return device.create_operator(dispatchable.checked).compile()
+        if isinstance(dispatchable.desc, GraphOperator):
+            return dispatchable.desc.compile(device)
+        return device.create_operator(dispatchable.desc).compile()
     except MissingKernelError as error:
         text = (
             f"Dispatchable {short_repr(dispatchable.name)} ({error.operator}): no {error.backend} "

@@ -12,7 +12,6 @@ from anydml.core._json import json_shown, short_repr
 from anydml.core.errors import ModelError
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.devices.binding import elements_size
-from anydml.graphs.desc import GraphDesc
 from anydml.models.graphs import GraphOperator, read_graph_at
 from anydml.models.paths import Folder
 from anydml.models.resources import Resource, read_place
@@ -105,11 +104,6 @@ class Dispatchable:
     desc: Descriptor | GraphOperator
     bindings: Bindings
     within: tuple[str, ...] = ()
-
-    @property
-    def checked(self) -> Descriptor | GraphDesc:
-        """What `Device.check` takes."""
-        return self.desc.graph if isinstance(self.desc, GraphOperator) else self.desc
 
 
 def read_dispatchable(

@@ -1,7 +1,8 @@
 """Files of a model, reached one folder after another, so that no link leads out, whenever it came.
 
 A path is walked from a folder that is open: each component is opened relative to the one before and
-must be no link. A check of the whole path before it is opened would leave time to put a link there.
+must be no link (`open_folders`). A check of the whole path before it is opened would leave time to
+put a link there.
 """
 
 from __future__ import annotations
@@ -11,22 +12,17 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from anydml.core.errors import ModelError
+from anydml.models.open_folders import NEW, READ, READ_USERS, OpenFolder, is_link, open_root
 from anydml.models.paths import Folder, parts_below
 
-# On Linux a folder that may be entered but not listed can be passed through as well.
-_FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Opening does not wait, so that a pipe cannot hold the run up before it is refused.
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # Of a write, so that Ctrl-C need not wait for a large one.
 _PIECE: Final = 2**24
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a folder"),
@@ -77,7 +73,7 @@ class Place:
         """
         with _reported(self, "read"):
             with _walked(_entered(self.folder.path), self.parts[:-1]) as folder:
-                handle = _unlinked(self.name, _READ, folder)
+                handle = folder.open(self.name, READ)
             with _regular(handle, self) as file:
                 yield file
 
@@ -95,7 +91,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with (
             _reported(display_path, "read"),
-            _regular(os.open(path, _READ & ~os.O_NOFOLLOW), display_path) as file,
+            _regular(os.open(path, READ_USERS), display_path) as file,
         ):
             yield file
     except ValueError as error:  # a NUL
@@ -133,12 +129,12 @@ class Output:
         self._new = new
         self._overwrite = overwrite
         self._written: set[tuple[str, ...]] = set()
-        self._handle = -1
+        self._open: OpenFolder | None = None
 
     def __enter__(self) -> Output:
         try:
             self._folder.path.mkdir(parents=True, exist_ok=not self._new)
-            self._handle = _entered(self._folder.path)
+            self._open = _entered(self._folder.path)
         except OSError as error:
             raise ModelError(
                 f"Output folder {str(self._folder.display_path)!r} cannot be made: "
@@ -147,7 +143,8 @@ class Output:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._handle)
+        if self._open is not None:
+            self._open.close()
         if self._new:
             with suppress(OSError):  # something is in it: it stays
                 self._folder.path.rmdir()
@@ -163,28 +160,29 @@ class Output:
         ModelError
             It is there and may not be replaced, is behind a link, or cannot be written.
         """
+        assert self._open is not None, "a context"
         place = Place(self._folder, parts_below(self._folder, name))
         with (
             _reported(place, "written"),
-            _walked(os.dup(self._handle), place.parts[:-1], make=True) as folder,
+            _walked(self._open.copy(), place.parts[:-1], make=True) as folder,
         ):
             old = self._replaced(place, folder)
             # What is to be replaced stays until the new file is complete.
             own = place.name if old is None else f".{secrets.token_hex(8)}"
-            handle = os.open(own, _NEW, 0o666, dir_fd=folder)
+            handle = folder.open(own, NEW)
             try:
                 mode = None if old is None else stat.S_IMODE(old.st_mode)
                 _write(handle, pieces, place, mode)
                 if old is not None:
-                    os.rename(own, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    folder.replace(own, place.name)
             except BaseException:
-                os.unlink(own, dir_fd=folder)
+                folder.unlink(own)
                 raise
         self._written.add(place.parts)
 
-    def _replaced(self, place: Place, folder: int) -> os.stat_result | None:
+    def _replaced(self, place: Place, folder: OpenFolder) -> os.stat_result | None:
         try:
-            found = os.lstat(place.name, dir_fd=folder)
+            found = folder.lstat(place.name)
         except FileNotFoundError:
             return None
         problem = _irreplaceable(found, self._overwrite or place.parts in self._written)
@@ -195,27 +193,26 @@ class Output:
 
 def target_problem(place: Place, overwrite: bool) -> str | None:
     """Why a file could not be written now, or None; nothing is made."""
-    start, *way, name = (*place.folder.path.parts, *place.parts)
+    *way, name = (*place.folder.path.parts[1:], *place.parts)
     found = None
-    with _reported(place, "written"), ExitStack() as stack:
-        handle = os.open(start, _FOLDER)
-        stack.callback(lambda: os.close(handle))
-        with suppress(FileNotFoundError):  # what is not there yet will be made
-            for part in way:
-                below = _unlinked(part, _FOLDER, handle)
-                os.close(handle)
-                handle = below
-            found = os.lstat(name, dir_fd=handle)
-        if not os.access(".", os.W_OK | os.X_OK, dir_fd=handle):
-            read_only = os.fstatvfs(handle).f_flag & os.ST_RDONLY
-            code = errno.EROFS if read_only else errno.EACCES
-            raise OSError(code, os.strerror(code))
+    with _reported(place, "written"):
+        folder = open_root(place.folder.path)
+        try:
+            with suppress(FileNotFoundError):  # what is not there yet will be made
+                for part in way:
+                    below = folder.enter(part)
+                    folder.close()
+                    folder = below
+                found = folder.lstat(name)
+            folder.check_writable()
+        finally:
+            folder.close()
     problem = _irreplaceable(found, overwrite) if found else None
     return f"File {place} cannot be written: {problem}." if problem else None
 
 
 def _irreplaceable(found: os.stat_result, overwrite: bool) -> str | None:
-    if stat.S_ISLNK(found.st_mode):
+    if is_link(found):
         return "it is a link, and links are not followed"
     if not stat.S_ISREG(found.st_mode):
         return "it exists and is not a regular file"
@@ -234,7 +231,7 @@ def _write(
     written = 0
     try:
         try:
-            if mode is not None:
+            if mode is not None and hasattr(os, "fchmod"):
                 os.fchmod(handle, mode)
             for piece in pieces:
                 at = 0
@@ -281,38 +278,22 @@ def _regular(handle: int, display_path: Place | str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _entered(folder: Path) -> int:
-    """A folder's handle, by a path without links: one that has come since is not followed."""
-    with _walked(os.open(folder.parts[0], _FOLDER), folder.parts[1:]) as handle:
-        return os.dup(handle)
+def _entered(folder: Path) -> OpenFolder:
+    """Open a folder by a path without links: one that has come since is not followed."""
+    with _walked(open_root(folder), folder.parts[1:]) as entered:
+        return entered.copy()
 
 
 @contextmanager
-def _walked(handle: int, parts: Iterable[str], make: bool = False) -> Iterator[int]:
-    """The folder that parts lead to from an open one, which is closed."""
+def _walked(folder: OpenFolder, parts: Iterable[str], make: bool = False) -> Iterator[OpenFolder]:
+    """Open the folder that parts lead to from an open one, which is closed."""
     try:
         for part in parts:
             if make:
-                with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=handle)
-            below = _unlinked(part, _FOLDER, handle)
-            os.close(handle)
-            handle = below
-        yield handle
+                folder.make(part)
+            below = folder.enter(part)
+            folder.close()
+            folder = below
+        yield folder
     finally:
-        os.close(handle)
-
-
-def _unlinked(name: str, flags: int, folder: int) -> int:
-    try:
-        return os.open(name, flags, dir_fd=folder)
-    except OSError as error:
-        # What a link gives depends on the flags and the system; the reason should not.
-        try:
-            link = stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
-        except OSError:
-            link = False
-        if link:
-            reason = f"{name!r} is a link, and links are not followed"
-            raise OSError(errno.ELOOP, reason) from error
-        raise
+        folder.close()

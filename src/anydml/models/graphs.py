@@ -10,10 +10,13 @@ from anydml.core._json import short_repr
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ModelError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.problems import Problem
 from anydml.core.program import Program
 from anydml.core.tensor import TensorDesc
 from anydml.devices.binding import elements_size
-from anydml.graphs.check import violations
+from anydml.devices.device import Device
+from anydml.graphs.check import SINCE, minimum_level, violations
+from anydml.graphs.compiled import CompiledGraph
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, Lowered, lower
 from anydml.graphs.serialized import DATA_SUFFIX, Constants, graph_from_bytes
@@ -70,8 +73,17 @@ class GraphOperator:
                 yield path, tensor, info
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
-        """The rules that the graph breaks."""
-        return violations(self.graph, level)
+        """The rules that the graph breaks; its constants may be inputs, as in ONNX Runtime."""
+        return violations(self.graph, level, constants_since=SINCE)
+
+    def minimum_level(self) -> FeatureLevel | None:
+        """The lowest feature level that accepts the graph, or None when none does."""
+        return minimum_level(self.graph, constants_since=SINCE)
+
+    def compile(self, device: Device) -> CompiledGraph:
+        """The graph, which the device's feature level accepts, ready to run on the device."""
+        # What constants are makes no difference to a run.
+        return Device(device.kind, feature_level=LATEST).compile_graph(self.graph)
 
     def lower(self) -> Program:
         """The graph's program."""
@@ -124,39 +136,40 @@ def read_graph_at(place: Place, memory_limit: int) -> GraphDesc:
     return graph_from_bytes(data, constants_in(place.folder, place.parts[:-1], memory_limit))
 
 
-def data_of_inputs(graph: GraphOperator, folder: Folder | None) -> dict[str, Any]:
-    """For each input and output, a resource as a model has it: files named after the inputs.
+def data_of_inputs(
+    graph: GraphOperator, folder: Folder | None
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Find the resources of a graph's inputs, in files named after them, and of its outputs.
 
-    Raises
-    ------
-    ModelError
-        There is no file for an input, or it has another type, shape or size; the message has all
-        of them.
+    Returns
+    -------
+    tuple of dict and list
+        Each resource, as a model has it; and the inputs without a file, or with one of another
+        type, shape or size.
     """
     resources: dict[str, Any] = {}
-    problems = []
+    problems: list[Problem] = []
     for name, tensor, info in graph.tensors():
         values: Any = {"value": 0, "valueCount": tensor.element_count}
         if info.role is Role.INPUT:
             files = [f"{name}{suffix}" for suffix in (".npy", DATA_SUFFIX)]
             found = [file for file in files if folder and _is_file(folder, file)]
             if folder is None or not found:
-                problems.append(
+                text = (
                     f"Input {short_repr(name)}: Expected a file {' or '.join(map(repr, files))} "
                     "beside the graph (or in --input-dir), got neither."
                 )
+                problems.append(Problem(text, "missing_file"))
                 continue
             try:
                 _check_input(tensor, Place(folder, parts_below(folder, found[0])))
             except ModelError as error:
-                problems.append(f"Input {short_repr(name)}: {error}")
+                problems.append(Problem(f"Input {short_repr(name)}: {error}"))
                 continue
             values = {"sourcePath": found[0]}
         kind = tensor.data_type.name
         resources[name] = {"initialValuesDataType": kind, "initialValues": values}
-    if problems:
-        raise ModelError(*problems)
-    return resources
+    return resources, problems
 
 
 def _check_input(tensor: TensorDesc, place: Place) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
 from anydml.core import _json
 from anydml.core._json import Fields, short_repr
 from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.file_kinds import is_flatbuffer, kind_of
 from anydml.core.problems import Problem
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.serialized import graph_from_bytes
@@ -22,7 +23,6 @@ from anydml.models.dispatchables import (
     read_dispatchable,
     referenced_resources,
 )
-from anydml.models.file_kinds import is_flatbuffer, kind_of
 from anydml.models.files import open_file, system_reason
 from anydml.models.graphs import GraphOperator, constants_in, data_of_inputs
 from anydml.models.json_text import parse
@@ -85,18 +85,13 @@ def load_model(path: str | Path, limits: Limits | None = None) -> Model:
     ModelError
         The file cannot be read, or something in it is wrong: all of that at once.
     """
-    limits = limits or Limits()
-    document = _document(path, limits)
-    folder = _folder_of(path, limits)
-    if isinstance(document, GraphDesc):
-        return _running(_model_of(document, path, limits), folder)
-    return _without_problems(_read_model(document, _name_of(path), folder, limits))
+    return _without_problems(read_model(path, limits))
 
 
 def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     """Read a model; parts that are wrong are left out and reported in ``problems``.
 
-    Of a file of one graph, serialized or as JSON, the graph is the only part.
+    The model of a file of one graph, serialized or as JSON, runs it and prints its outputs.
 
     Raises
     ------
@@ -105,9 +100,10 @@ def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     """
     limits = limits or Limits()
     document = _document(path, limits)
+    folder = _folder_of(path, limits)
     if isinstance(document, GraphDesc):
-        return _model_of(document, path, limits)
-    return _read_model(document, _name_of(path), _folder_of(path, limits), limits)
+        return _model_of(document, _name_of(path), folder, limits)
+    return _read_model(document, _name_of(path), folder, limits)
 
 
 def load_model_or_graph(path: str | Path, limits: Limits | None = None) -> Model | GraphDesc:
@@ -141,38 +137,34 @@ def _document(path: str | Path, limits: Limits) -> Fields | GraphDesc:
     return GraphDesc.from_json(document) if "Nodes" in document else document
 
 
-def _model_of(graph: GraphDesc, path: str | Path, limits: Limits) -> Model:
-    """A model that only has a graph."""
-    name, operator = _name_of(path), GraphOperator(graph)
-    points = (info for info in operator.bind_points() if is_owned(operator, info))
-    dispatchable = Dispatchable(
-        name, operator, {info.name: (Source(info.name),) for info in points}
-    )
-    return Model({}, {name: dispatchable}, {}, (), (), name, limits)
+def _model_of(graph: GraphDesc, name: str, folder: Folder | None, limits: Limits) -> Model:
+    """A model with a graph, resources of the inputs' files, and commands that run it.
 
-
-def _running(model: Model, folder: Folder | None) -> Model:
-    """The model of a graph with resources, of the inputs' files, and commands that run it.
-
-    The outputs are printed.
+    The outputs are printed. Of a graph that breaks rules there is nothing else.
     """
-    (dispatchable,) = model.dispatchables.values()
-    graph = dispatchable.desc
-    assert isinstance(graph, GraphOperator), "it is the model of a graph"
-    limit = model.limits.memory_limit
-    resources = {
-        name: read_resource(name, value, folder, limit)
-        for name, value in data_of_inputs(graph, folder).items()
-    }
-    bound = {
-        info.name: (Source(info.name),)
-        for info in graph.bind_points()
-        if info.name not in dispatchable.bindings
-    }
-    outputs = (name for name, _, _ in graph.tensors(Role.OUTPUT))
-    commands: list[Command] = [Dispatch(model.name, bound)]
-    commands += [Print(name, False) for name in outputs]
-    return replace(model, resources=resources, commands=dict(enumerate(commands)))
+    operator = GraphOperator(graph)
+    owned: dict[str, tuple[Source, ...]] = {}
+    bound: dict[str, tuple[Source, ...]] = {}
+    for info in operator.bind_points():
+        (owned if is_owned(operator, info) else bound)[info.name] = (Source(info.name),)
+    found, wrong = data_of_inputs(operator, folder)
+    problems = _Collected()
+    problems.take(wrong)
+    resources = _parse_section(
+        found,
+        "resources",
+        lambda name, value: read_resource(name, value, folder, limits.memory_limit),
+        problems,
+    )
+    _check_memory(resources, limits, problems)
+    dispatchables = {name: Dispatchable(name, operator, owned)}
+    commands: list[Command] = []
+    if bound and not wrong:
+        outputs = (name for name, _, _ in operator.tensors(Role.OUTPUT))
+        commands = [Dispatch(name, bound), *(Print(name, False) for name in outputs)]
+    return Model(
+        resources, dispatchables, dict(enumerate(commands)), problems.all(), (), name, limits
+    )
 
 
 def model_from_text(text: bytes, name: str, limits: Limits | None = None) -> Model:

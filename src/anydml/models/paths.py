@@ -143,7 +143,7 @@ def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
 
 def _relative(folder: Folder, path: str) -> str:
     for root in (folder.display_path.absolute(), folder.path):
-        relative = posixpath.relpath(posixpath.normpath(path), str(root))
+        relative = posixpath.relpath(posixpath.normpath(path), root.as_posix())
         if relative.split("/")[0] != "..":
             return relative
     return ".."

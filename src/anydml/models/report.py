@@ -16,6 +16,7 @@ from anydml.models.checking import (
     Target,
     compile_dispatchable,
     fits,
+    lowest_level,
     refused_text,
     run_problems,
     targets,
@@ -42,7 +43,7 @@ class Checked:
         return (
             f"Dispatchable {short_repr(self.dispatchable.name)} ({self.dispatchable.desc.NAME}): "
             f"accepted at feature level {self.device.feature_level}\n"
-            f"  Lowest feature level that accepts it: {self.lowest}"
+            f"  {lowest_level(self.dispatchable)}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -150,8 +151,8 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
             Checked(
                 item,
                 device,
-                device.check(item.checked),
-                device.minimum_feature_level(item.checked),
+                item.desc.violations(device.feature_level),
+                item.desc.minimum_level(),
             )
             for item in model.dispatchables.values()
         )

@@ -94,7 +94,7 @@ class ElementWiseClipGrad(Gradient):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClipGrad1(Gradient):
-    """As ELEMENT_WISE_CLIP_GRAD, with bounds in the data type of the tensors.
+    """ELEMENT_WISE_CLIP_GRAD with bounds in the data type of the tensors.
 
     Parameters
     ----------

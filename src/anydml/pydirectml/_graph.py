@@ -114,7 +114,7 @@ def to_expression(name: str, value: Any) -> build.Expression:
 
 
 def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
-    """What a function of the builder makes of expressions, None and sequences of expressions."""
+    """Call a function of the builder with expressions, None and sequences of expressions."""
     operands = [
         [to_expression(f"input[{i}]", item) for i, item in enumerate(value)]
         if isinstance(value, list | tuple)
@@ -129,7 +129,7 @@ def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
 
 @dataclass
 class MaxPoolingOutputs:
-    """What `max_pooling` makes; indices only on demand."""
+    """The result of `max_pooling`; indices only on demand."""
 
     values: Expression
     indices: Expression

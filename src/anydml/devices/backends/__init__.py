@@ -21,7 +21,7 @@ from anydml.devices.backends.reference import ReferenceBackend
 from anydml.libraries import DeviceArray
 
 NAMES: Final = ("cpu", "cuda", "cuda:N", "xla", "xla:PLATFORM", "reference")
-"""What `Device` takes, besides "auto"; N is the number of a GPU, PLATFORM is JAX's name of one."""
+"""The names that `Device` takes besides "auto"; N is a GPU's number, PLATFORM JAX's name of one."""
 
 _GPU: Final = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?")
 _XLA: Final = re.compile(r"xla(?::([a-z]{1,20}))?")
