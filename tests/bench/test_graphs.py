@@ -16,9 +16,19 @@ def test_everybody_passes_the_gate():
             assert contestant.problem == "", contestant.label
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("title", graphs.CASES)
+def test_layers_pass_the_gate(title):
+    found, expected = graphs.layers.contestants(title, 1, scale=16)
+    for contestant in found:
+        contestant.pass_gate(expected)
+        assert contestant.problem == "", contestant.label
+
+
 def test_a_wrong_result_gets_no_time(monkeypatch, capsys):
     monkeypatch.setattr(graphs, "ELEMENTS", 30)
     monkeypatch.setattr(graphs, "NETWORKS", ())
+    monkeypatch.setattr(graphs, "CASES", ())
     monkeypatch.setattr(graphs, "eager", lambda x, y, clip, relu: x)
     graphs.main(Budget(runs=1, seconds=0))
     text = capsys.readouterr().out

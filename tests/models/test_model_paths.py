@@ -9,8 +9,9 @@ import pytest
 from model_files import only, run, value_resource, write_model, write_target
 
 from anydml import ModelError
-from anydml.models import Limits, files, load_model, open_folders, resources, run_model, runner
-from anydml.models.paths import Folder, parts_below
+from anydml.models import Limits, files, load_model, open_folders, resources, run_model
+from anydml.models import run as running
+from anydml.models.files import Folder, parts_below
 
 
 def source_model(name):
@@ -283,7 +284,7 @@ class TestSwapped:
             place.symlink_to(to)
             return iter(())
 
-        monkeypatch.setattr(runner, "run_problems", swap)
+        monkeypatch.setattr(running, "run_problems", swap)
         before = {*(folders / "other").rglob("*")}
         with pytest.raises(ModelError, match="link, and links are not followed"):
             write_target(folders, "made/x.bin", limits=Limits(folders / "out", overwrite=overwrite))

@@ -218,7 +218,9 @@ def test_xla_takes_no_more(case, data_type):
     operands = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
     with xla.x64():
         options = xla.options("cpu")
-        call = jax.jit(lambda *arrays: xla.compute_run(run, arrays), compiler_options=options)
+        call = jax.jit(
+            lambda *arrays: xla.compute_run(xla.ENGINE, run, arrays), compiler_options=options
+        )
         lowered = call.lower(*operands)
         memory = lowered.compile().memory_analysis()
     taken = memory.temp_size_in_bytes + memory.output_size_in_bytes

@@ -151,7 +151,7 @@ def _checked_device(_context: click.Context, _option: click.Parameter, name: str
 
 device_option = click.option(
     "--device",
-    metavar="[cpu|cuda|cuda:N|xla|xla:PLATFORM|reference|auto]",
+    metavar="[cpu|onnxruntime|cuda|cuda:N|xla|xla:PLATFORM|reference|auto]",
     callback=_checked_device,
     default="cpu",
     show_default=True,
