@@ -11,7 +11,7 @@ from anydml._native import native
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.core.program import ArraySpec, Dynamic
 from anydml.functions._attributes import constant_of, padding_mode, paddings
-from anydml.functions._spec import SPECS
+from anydml.functions._function import SPECS
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
