@@ -182,7 +182,9 @@ class Memory:
             )
             results = [self._scratch]
         elif self._out is None and operands[0] is self._scratch:  # a scatter writes over it
-            results = self._targets = [self._scratch]
+            results = [self._scratch]
+            shape = () if self._call.is_scalar else self._scratch.shape
+            self._targets = [self._scratch.reshape(shape)]
         else:
             results = self._make(outputs)
         private = scratch or self._out is None
