@@ -18,6 +18,7 @@ from test_random_graphs import as_bytes, is_read
 import anydml as dml
 from anydml.cli import command as cli
 from anydml.core.errors import MissingKernelError
+from benchmarks import networks
 from support import jax_64_bits
 
 jax = pytest.importorskip("jax")
@@ -39,7 +40,8 @@ def device():
 
 def compiled_runs(graph):
     """The program with a call for each run, and the runs."""
-    return partition(dml.Device("cpu").compile_graph(graph).program, xla.joins)
+    program = dml.Device("cpu").compile_graph(graph).program
+    return partition(program, xla.joins, keeps=xla.calculates)
 
 
 def assert_as_stepwise(seed):
@@ -75,6 +77,23 @@ def test_a_native_call_between_two_runs(device):
     got, expected = (d.compile_graph(desc)(x=X) for d in (device, dml.Device("cpu")))
     assert (got["indices"] == expected["indices"]).all()
     np.testing.assert_allclose(got["y"], expected["y"], 1e-6)
+
+
+@pytest.mark.parametrize("network", networks.NETWORKS)
+def test_a_network_is_one_run(network):
+    layers = networks.Anydml()
+    x = layers.graph.input("x", T("FLOAT32", networks.SIZES))
+    program, runs = compiled_runs(layers.graph.build(y=network(layers, x)))
+    assert len(program.calls) == len(runs) == 1
+
+
+def test_operators_that_only_move_elements_run_natively(device):
+    graph = dml.GraphBuilder()
+    x = graph.input("x", F)
+    joined = graph.join([graph.tile(x, repeats=(1, 2)), graph.tile(x, repeats=(1, 2))], axis=0)
+    desc = graph.build(y=joined)
+    assert [call.kernel for call in compiled_runs(desc)[0].calls] == ["tile", "tile", "join"]
+    assert (device.compile_graph(desc)(x=X)["y"] == np.tile(X, (2, 2))).all()
 
 
 def test_what_only_a_run_reads_has_no_memory():

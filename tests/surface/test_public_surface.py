@@ -122,7 +122,7 @@ def test_modules_are_short_and_say_what_they_are(name):
     path = PACKAGE.joinpath(*name.split(".")[1:])
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 500
+    assert len(text.splitlines()) < 700
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), path
 

@@ -20,6 +20,10 @@ OPERATORS: Final[Mapping[str, type[Descriptor]]] = dict(sorted(DEFINED.items()))
 
 PREFIX: Final = OPERATOR_PREFIX
 
+_COMPUTATIONS: Final[Mapping[str, type[Descriptor]]] = {
+    kind.KERNEL: kind for kind in OPERATORS.values() if kind.compute is not Descriptor.compute
+}
+
 _STRUCTURE: Final = re.compile(r"DML_(\w{1,60})_OPERATOR_DESC")
 _SHORT_NAMES: Final = {
     "dml": "anydml", "np": "numpy", "jnp": "jax.numpy", "lax": "jax.lax",
@@ -82,7 +86,7 @@ def operator_meant(name: str) -> str | None:
 
 
 def function_called(name: str) -> str | None:
-    """What is called so in another library, as ``topk``: its array function, else its class.
+    """Find what another library calls ``topk``: the array function of that meaning, else the class.
 
     For ``histogram`` and others that are calls of an array function, that call.
     """
@@ -154,6 +158,11 @@ def definition_of(kernel: str) -> type[Computed]:
     kind = OPERATORS[kernel]
     assert issubclass(kind, Computed)
     return kind
+
+
+def computation(kernel: str) -> type[Descriptor] | None:
+    """The definition whose `compute` does what a kernel does, if there is one."""
+    return _COMPUTATIONS.get(kernel)
 
 
 def is_computed(kernel: str) -> bool:

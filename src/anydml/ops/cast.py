@@ -29,10 +29,12 @@ import numpy as np
 
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import cast_element
+from anydml.ops._shapes import dtype_named
 
 FAMILY = Family.ELEMENTWISE
 
@@ -76,10 +78,17 @@ class Cast(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(inputs[0].shape, np.dtype(attributes["to"])),))
+        return Inferred((ArraySpec(inputs[0].shape, dtype_named(attributes["to"])),))
 
     def attributes(self) -> Attributes:
         return {"to": self.output_tensor.data_type.numpy.name}
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, to: str) -> Array:
+        result = e.cast(x, to)
+        if x.dtype == result.dtype or x.dtype.kind != "f" or result.dtype.kind != "f":
+            return result
+        return e.xp.where(e.xp.isnan(result), result.dtype.type("nan"), result)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
@@ -86,6 +87,22 @@ class ElementWiseIdentity(Descriptor):
         if self.scale_bias is None:
             return {"scaled": False}
         return {"scaled": True, "scale": self.scale_bias.scale, "bias": self.scale_bias.bias}
+
+    @staticmethod
+    def compute(
+        e: Engine, x: Array, *, scaled: bool, scale: float = 1.0, bias: float = 0.0
+    ) -> Array:
+        if not scaled:
+            return x
+        wide = np.dtype(np.float32 if x.dtype in (np.float32, np.float16) else np.float64)
+        product = x.astype(wide) * wide.type(scale)
+        # A compiler would round only once if nothing stood between the product and the sum: NaN of
+        # floats, zeros of integers, of which the sign plays no part.
+        is_float = x.dtype.kind == "f"
+        stopped = e.xp.isnan(product) if is_float else product == 0
+        product = e.xp.where(stopped, wide.type("nan" if is_float else 0), product)
+        result = product + wide.type(bias)
+        return e.cast(e.xp.where(e.xp.isnan(result), wide.type("nan"), result), x.dtype)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

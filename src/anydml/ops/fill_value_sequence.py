@@ -21,21 +21,24 @@ an unsigned type. Its bits are interpreted as an unsigned integer: -2 is 254 in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._rules import number_of, type_of_scalar
+from anydml.ops._shapes import dtype_named
 
 FAMILY = Family.CREATE
 
@@ -89,11 +92,10 @@ class FillValueSequence(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(tuple(attributes["shape"]), np.dtype(attributes["dtype"])),))
+        return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
 
-    def check(self) -> Iterator[Violation]:
-        output = ("OutputTensor", self.output_tensor)
-        yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
+    def check(self) -> Rules:
+        yield type_of_scalar("ValueDataType", self.value_data_type, self.named("output_tensor"))
 
     def attributes(self) -> Attributes:
         return {
@@ -102,6 +104,20 @@ class FillValueSequence(Descriptor):
             "start": number_of(self.value_start),
             "delta": number_of(self.value_delta),
         }
+
+    @staticmethod
+    def compute(
+        e: Engine, *, shape: Sequence[int], dtype: str, start: float, delta: float
+    ) -> Array:
+        kind = np.dtype(dtype)
+        first, step = _of_type(start, kind), _of_type(delta, kind)
+        if kind.kind != "f":
+            return (e.xp.arange(prod(shape)).astype(kind) * step + first).reshape(shape)
+        values = np.full(prod(shape), step)
+        values[0] = first
+        with np.errstate(all="ignore"):
+            sums = np.add.accumulate(values)
+        return e.xp.asarray(np.where(np.isnan(sums), kind.type("nan"), sums).reshape(shape))
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

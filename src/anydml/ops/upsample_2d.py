@@ -24,7 +24,7 @@ the precision. anydml follows the rules above; positions are as in RESAMPLE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,14 +34,22 @@ from anydml.core._json import UINT32_MAX
 from anydml.core._literals import InterpolationModeName
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
-from anydml.ops._numbers import cast_element, span
+from anydml.ops._numbers import cast_element
+from anydml.ops._rules import if_within, within
 from anydml.ops.enumerations import InterpolationMode
 
 FAMILY = Family.NETWORKS
+
+
+def _two_dimensions(data: ArraySpec) -> Rules:
+    if len(data.shape) < 2:
+        yield Violation("InputTensor.DimensionCount", "2 or more", len(data.shape))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -97,29 +105,42 @@ class Upsample2D(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if len(inputs[0].shape) < 2:
-            return Inferred(
-                (), (Violation("InputTensor.DimensionCount", "2 or more", len(inputs[0].shape)),)
-            )
-        *outer, height, width = inputs[0].shape
-        shape = (*outer, height * attributes["height"], width * attributes["width"])
-        return Inferred((ArraySpec(shape, inputs[0].dtype),))
+        (data,) = inputs
 
-    def check(self) -> Iterator[Violation]:
-        sizes = self.input_tensor.sizes
-        for name, i in (("Width", len(sizes) - 1), ("Height", len(sizes) - 2)):
-            scale = getattr(self.scale_size, name.lower())
-            limit = UINT32_MAX // max(1, *sizes[max(i, 0) :][:1])
-            if not 1 <= scale <= limit:
-                rule = f"{span(1, limit)} (UINT_MAX / InputTensor.Sizes[{i}])"
-                yield Violation(f"ScaleSize.{name}", rule, scale)
+        def shape() -> Any:
+            if len(data.shape) < 2:
+                return UNKNOWN
+            *outer, height, width = data.shape
+            return (*outer, height * attributes["height"], width * attributes["width"])
+
+        return Inferred.of((ArraySpec(known(shape), data.dtype),), _two_dimensions(data))
+
+    def check(self) -> Rules:
+        for name, scale, size, i in zip(
+            ("Width", "Height"), self.scale_size, self.input_tensor.sizes[:-3:-1], (-1, -2),
+            strict=False,
+        ):  # fmt: skip
+            axis = self.input_tensor.dimension_count + i
+            why = f"UINT_MAX / InputTensor.Sizes[{axis}]"
+            yield within(f"ScaleSize.{name}", scale, 1, UINT32_MAX // if_within(size, 1, size), why)
 
     def attributes(self) -> Attributes:
+        mode: Any = self.interpolation_mode
         return {
-            "mode": InterpolationMode.parse(self.interpolation_mode).suffix.lower(),
+            "mode": mode.suffix.lower(),
             "height": self.scale_size.height,
             "width": self.scale_size.width,
         }
+
+    @staticmethod
+    def compute(e: Engine, x: Array, *, mode: str, height: int, width: int) -> Array:
+        if mode != "linear":
+            return e.xp.repeat(e.xp.repeat(x, height, axis=-2), width, axis=-1)
+        result = x.astype(np.float32)
+        for axis, scale in ((-1, width), (-2, height)):
+            result = _interpolated(e, result, axis, scale)
+        result = e.xp.where(e.xp.isnan(result), np.float32("nan"), result)
+        return e.cast(result, x.dtype)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
@@ -146,6 +167,20 @@ def _between(at: int, scale: int, size: int) -> tuple[int, Any]:
     if first >= size - 1:
         return size - 1, np.float32(0)
     return first, np.float32(rest / (2 * scale))
+
+
+def _interpolated(e: Engine, x: Array, axis: int, scale: int) -> Array:
+    """The elements of an axis at `scale` times as many positions."""
+    size = x.shape[axis]
+    between = [_between(at, scale, size) for at in range(size * scale)]
+    first = np.array([place for place, _ in between])
+    part = np.array([weight for _, weight in between]).reshape(-1, *(1,) * (-1 - axis))
+    before = e.xp.take(x, first, axis=axis)
+    after = e.xp.take(x, np.minimum(first + 1, size - 1), axis=axis)
+    products = before * (np.float32(1) - part), after * part
+    # A compiler would round only once if nothing stood between a product and the sum.
+    kept = [e.xp.where(e.xp.isnan(one), np.float32("nan"), one) for one in products]
+    return e.xp.where(part == 0, before, kept[0] + kept[1])
 
 
 def _mean(row: Any, first: int, part: Any) -> Any:

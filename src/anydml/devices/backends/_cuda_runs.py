@@ -16,7 +16,8 @@ from anydml.core.program import Program
 from anydml.devices.backends._base import FixedMemory
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import Step
-from anydml.devices.backends.xla import compute_run, joins, options, translate_errors
+from anydml.devices.backends._traced import compute_run
+from anydml.devices.backends.xla import ENGINE, calculates, joins, options, translate_errors
 from anydml.engines._jax import x64
 from anydml.libraries import DeviceArray
 from anydml.libraries._jax import as_operand, from_device_array
@@ -55,7 +56,7 @@ def compiled_runs(
     if not places:
         raise _no_gpu(program, device, "JAX does not list this GPU")
     name = program.name
-    program, runs = partition(program, joins)
+    program, runs = partition(program, joins, keeps=calculates)
     steps = {kernel: _Step(name, run, places[0], memory_on) for kernel, run in runs.items()}
     return program, steps
 
@@ -77,7 +78,8 @@ class _Step:
         self._memory_on = memory_on
         self._fixed: dict[int, tuple[Any, Any]] = {}
         self._call = jax.jit(
-            lambda *arrays: compute_run(run, arrays), compiler_options=options(place.platform)
+            lambda *arrays: compute_run(ENGINE, run, arrays),
+            compiler_options=options(place.platform),
         )
 
     def __call__(

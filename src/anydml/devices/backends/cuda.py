@@ -305,7 +305,7 @@ class CudaBackend:
         assert self.device is not None
         return CudaExecutable(program, self.device)
 
-    working_nbytes = staticmethod(working_nbytes)
+    working_nbytes = staticmethod(partial(working_nbytes, compiled=True))
 
     def describe(self) -> tuple[str, str]:
         """The GPU's name and architecture, and its multiprocessors."""

@@ -13,19 +13,25 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from anydml.core.errors import AllocationError, DeviceError
-from anydml.core.program import ArraySpec, KernelCall, Program
-from anydml.devices.backends._base import Array, Executable, host_copy
-from anydml.devices.backends._computed import WORKING
+from anydml.core.program import KernelCall, Program
+from anydml.devices.backends._base import Array, Executable
+from anydml.devices.backends._fixed import (
+    Fixed,
+    MemoryWithFixed,
+    fixed_copy,
+    plain_step,
+    unrepeated,
+)
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
-from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step, host_constants
+from anydml.devices.backends._sequence import HostExecutable, Step, host_constants
+from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
-from anydml.ops._registry import definition_of, is_computed
+from anydml.ops._registry import computation, is_computed
 
 ENGINE: Final = JaxEngine()
 
@@ -49,11 +55,12 @@ def options(platform: str) -> dict[str, Any]:
 
 def joins(call: KernelCall, run: Run) -> bool:
     """Whether a call is part of compiled code."""
-    return is_computed(call.kernel)
+    return computation(call.kernel) is not None
 
 
-class Fixed(np.ndarray[Any, np.dtype[Any]]):
-    """A read-only array, which may be a constant of the compiled program."""
+def calculates(run: Run) -> bool:
+    """Whether a run does more than move elements, which native kernels do without compiling."""
+    return any(is_computed(call.kernel) for call in run.calls)
 
 
 class XlaBackend:
@@ -86,12 +93,8 @@ class XlaBackend:
         return type(self), (self._platform,)
 
     allocate = CpuBackend.allocate
-    working_nbytes = staticmethod(working_nbytes)
-
-    def copy(self, array: Any, call: str, purpose: str) -> Any:
-        """A copy of a bound array; elements that strides of 0 repeat are there once."""
-        copied = host_copy(_unrepeated(array), call, purpose)
-        return np.broadcast_to(copied, array.shape).view(Fixed)
+    working_nbytes = staticmethod(partial(working_nbytes, compiled=True))
+    copy = staticmethod(fixed_copy)
 
     def compile(self, program: Program) -> Executable:
         """Find the runs of computed calls; each is compiled when it first runs.
@@ -103,17 +106,19 @@ class XlaBackend:
         """
         refuse_missing(program, "XLA")
         name = program.name
-        program, runs = partition(program, joins)
+        program, runs = partition(program, joins, keeps=calculates)
         place = self._first if self._platform else None
         platform = self._first.platform
 
         def step_of(call: KernelCall) -> Step:
             if call.kernel in runs:
                 return _Step(name, runs[call.kernel], place, platform)
-            return _native_step(call)
+            return plain_step(kernel_step(call))
 
         constants = {key: array.view(Fixed) for key, array in host_constants(program).items()}
-        return HostExecutable(program, step_of, _Memory(partial(block, name)), constants=constants)
+        return HostExecutable(
+            program, step_of, MemoryWithFixed(partial(block, name)), constants=constants
+        )
 
     def describe(self) -> tuple[str, str]:
         """The device, and JAX's version; XLA chooses how many threads there are."""
@@ -129,30 +134,6 @@ def translate_errors(name: str) -> Iterator[None]:
         if "RESOURCE_EXHAUSTED" in str(error):
             raise AllocationError(name, None, "what XLA computes") from error
         raise DeviceError(f"{name}: XLA failed: {error}") from error
-
-
-def _native_step(call: KernelCall) -> Step:
-    step = kernel_step(call)
-
-    def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
-        plain = [x.view(np.ndarray) if isinstance(x, Fixed) else x for x in inputs]
-        return step(plain, outputs, private, threads)
-
-    return run
-
-
-class _Memory(HostMemory):
-    """Views of `Fixed` arrays are `Fixed` too."""
-
-    def view(self, base: Array, offset: int, spec: ArraySpec, strides: tuple[int, ...]) -> Array:
-        result = super().view(base, offset, spec, strides)
-        return result.view(Fixed) if isinstance(base, Fixed) else result
-
-    def pack(self, array: Array) -> Array:
-        packed = super().pack(array)
-        return (
-            packed.view(Fixed) if isinstance(array, Fixed) and array.flags.c_contiguous else packed
-        )
 
 
 class _Function(NamedTuple):
@@ -205,7 +186,7 @@ class _Step:
         if function is None or function.identity != identity:
             function = self._function = self._specialized(fixed, identity)
         operands = [
-            function.placed[i] if i in function.placed else _unrepeated(x)
+            function.placed[i] if i in function.placed else unrepeated(x)
             for i, x in enumerate(inputs)
             if i in function.placed or i not in fixed
         ]
@@ -213,7 +194,7 @@ class _Step:
         return jax.block_until_ready(function.call(*operands))
 
     def _specialized(self, fixed: Mapping[int, Any], identity: object) -> _Function:
-        arrays = {i: _unrepeated(x.view(np.ndarray)) for i, x in fixed.items()}
+        arrays = {i: unrepeated(x.view(np.ndarray)) for i, x in fixed.items()}
         nbytes = sum(x.nbytes for x in arrays.values())
         constant = self._may_have_constants and nbytes <= MOST_CONSTANT_BYTES
         constants = arrays if constant else {}
@@ -222,7 +203,7 @@ class _Step:
         def call(*arguments: Any) -> list[Any]:
             rest = iter(arguments)
             return compute_run(
-                self._run,
+                ENGINE, self._run,
                 [constants[i] if i in constants else next(rest)
                  for i in range(len(self._run.inputs))],
             )  # fmt: skip
@@ -230,39 +211,3 @@ class _Step:
         return _Function(
             fixed, identity, jax.jit(call, compiler_options=self._compiler_options), placed
         )
-
-
-def compute_run(run: Run, arrays: Sequence[Any]) -> list[Any]:
-    """The outputs of a run; each is rounded once, as it would be when it is written."""
-    held: dict[str | None, Any] = {None: None}
-
-    def hold(name: str, array: Any) -> None:
-        held[name] = jnp.broadcast_to(array, run.specs[name].shape)
-
-    for name, array in zip(run.inputs, arrays, strict=True):
-        hold(name, array)
-    for call in run.calls:
-        for view in filter(None, call.inputs):
-            if view not in held:
-                source, reader = run.views[view]
-                hold(view, reader(jnp, held[source]))
-        definition = definition_of(call.kernel)
-        operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
-        results = definition.compute(ENGINE, *operands, **dict(call.attributes))
-        if not isinstance(results, tuple):
-            results = (results,)
-        for output, result in zip(call.outputs, results, strict=True):
-            if output is not None:
-                hold(output, ENGINE.cast(result, run.specs[output].dtype))
-    return [held[name] for name in run.outputs]
-
-
-def _widened(x: Any, widens: bool) -> Any:
-    return x.astype(WORKING[x.dtype]) if widens and x is not None and x.dtype in WORKING else x
-
-
-def _unrepeated(x: Array) -> Array:
-    """The array with the size 1 where a stride of 0 repeats elements."""
-    if 0 not in x.strides:
-        return x
-    return x[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides)]
