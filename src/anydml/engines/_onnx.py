@@ -16,6 +16,7 @@ import numpy as np
 from anydml.engines import Array, Reduction
 from anydml.engines._numpy import NumpyEngine
 from anydml.engines._onnx_arrays import (
+    as_bytes,
     elementwise,
     emit,
     guarded,
@@ -79,7 +80,8 @@ class OnnxEngine:
             return _transposed(x, w, steps, pads, dilations, groups)
         axes = axes_of(x.shape[2:], w.shape[2:], strides, pads, dilations)
         if x.dtype != np.float32:
-            return _by_taps(x, w, axes, groups)
+            whole = _by_integers(x, w, axes, groups, pads) if x.dtype == np.float64 else None
+            return _by_taps(x, w, axes, groups) if whole is None else whole
         crops = [(min(low, 0), min(high, 0)) for low, high in pads]
         x = padded(x, [(0, 0), (0, 0), *crops], 0)
         shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
@@ -294,6 +296,31 @@ def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Arra
         less, more = less | (nan[1] & ~nan[0]), more | (nan[0] & ~nan[1])
     second = less | (~more & (place < at))
     return _XP.where(second, y, x), _XP.where(second, place, at)
+
+
+_MOST_PRODUCTS: Final = 2**31 // 256**2
+"""Of two bytes whose sum is an INT32."""
+
+
+def _by_integers(
+    x: Array, w: Array, axes: Sequence[Axis], groups: int, pads: Sequence[tuple[int, int]]
+) -> Array | None:
+    """A convolution of float64 that are bytes minus constants, exact; None for other numbers.
+
+    Both are unsigned bytes: of others ONNX Runtime adds products in INT16 on some processors.
+    """
+    if prod(w.shape[1:]) > _MOST_PRODUCTS or min(map(min, pads)) < 0:
+        return None
+    data, filters = as_bytes(x), as_bytes(w)
+    if data is None or filters is None:
+        return None
+    shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
+    total = emit(
+        "ConvInteger", (data[0], filters[0], data[1], filters[1]), np.int32, shape,
+        strides=tuple(axis.stride for axis in axes), pads=_in_order(pads), group=groups,
+        dilations=tuple(axis.dilation for axis in axes), kernel_shape=tuple(w.shape[2:]),
+    )  # fmt: skip
+    return total.astype(x.dtype)
 
 
 def _by_taps(x: Array, w: Array, axes: Sequence[Axis], groups: int) -> Array:
