@@ -7,15 +7,16 @@ from model_files import only, split_model, value_resource, write_model
 
 import anydml as dml
 from anydml.models import Limits, load_model, run_model
-from anydml.models.json_text import parse
-from anydml.models.loader import read_model
+from anydml.models.check import reading_problems
+from anydml.models.document import parse
+from anydml.models.model import read_model
 from anydml.models.report import report
 
 DEVICE = dml.Device("cpu")
 
 
 def problems(folder, model):
-    return read_model(write_model(folder, model)).problems
+    return reading_problems(read_model(write_model(folder, model)))
 
 
 def test_all_faults_of_a_descriptor(tmp_path):

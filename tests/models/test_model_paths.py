@@ -10,7 +10,7 @@ from model_files import only, run, value_resource, write_model, write_target
 
 from anydml import ModelError
 from anydml.models import Limits, files, load_model, open_folders, run_model
-from anydml.models.paths import Folder, parts_below
+from anydml.models.files import Folder, parts_below
 
 
 def source_model(name):
@@ -283,7 +283,7 @@ class TestSwapped:
             place.symlink_to(to)
             return iter(())
 
-        monkeypatch.setattr("anydml.models.runner.run_problems", swap)
+        monkeypatch.setattr("anydml.models.run.run_problems", swap)
         before = {*(folders / "other").rglob("*")}
         with pytest.raises(ModelError, match="link, and links are not followed"):
             write_target(folders, "made/x.bin", limits=Limits(folders / "out", overwrite=overwrite))

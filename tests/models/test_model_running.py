@@ -8,8 +8,8 @@ from model_files import run, split_model, tensor, value_resource, write_model, z
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.checking import find_binding_problems, run_problems
-from anydml.models.loader import read_model
+from anydml.models.check import find_binding_problems, run_problems
+from anydml.models.model import read_model
 from anydml.ops._registry import OPERATORS
 from support.descriptors import plain_values, shared
 

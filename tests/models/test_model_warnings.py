@@ -6,7 +6,7 @@ import pytest
 from model_files import only, split_model, tensor, value_resource, write_model
 
 from anydml.models import load_model, run_model
-from anydml.models.loader import read_model
+from anydml.models.model import read_model
 
 
 def warnings(folder, model):

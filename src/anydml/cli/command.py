@@ -40,13 +40,12 @@ from anydml.core.levels import FeatureLevel
 from anydml.devices.backends import cuda
 from anydml.devices.device import Device
 from anydml.models import Limits, load_model, run_model
+from anydml.models.document import STANDARD_INPUT, visible
 from anydml.models.examples import example_model
 from anydml.models.files import system_reason
-from anydml.models.loader import STANDARD_INPUT
-from anydml.models.printing import visible
+from anydml.models.formats import comparable, is_raw, read_array
 from anydml.models.report import report
-from anydml.models.results import as_json as as_data
-from anydml.models.results import comparable, is_raw, read_array
+from anydml.models.run import results_data
 from anydml.models.showing import draw_file
 from anydml.ops._registry import OPERATORS, PREFIX, operator_meant, unknown_operator
 
@@ -148,7 +147,7 @@ def run(
         loaded, chosen, write=write, repeat=repeat, timing=timing, progress=show_progress
     )
     if as_json:
-        _echo_json(as_data(loaded, results))
+        _echo_json(results_data(loaded, results))
     differ = False
     for name, path, array in expected_arrays:
         result = results[name]

@@ -1,4 +1,4 @@
-"""How two arrays differ: the largest difference, and the first element beyond a tolerance."""
+"""Comparison of two arrays: the largest difference, and the first element beyond a tolerance."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Element:
     ulps: int | None
 
     def text(self, shape: tuple[int, ...]) -> str:
-        """Where it is, and both values."""
+        """Describe where it is, and both values."""
         where = [int(i) for i in np.unravel_index(self.position, shape)]
         steps = "" if self.ulps is None else f", {self.ulps} ULPs"
         exact = isinstance(self.difference, int)
@@ -80,11 +80,11 @@ class Comparison:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def lines(self) -> list[str]:
-        """The result, for reading."""
+        """Describe the result."""
         what = f"{self.names}: {self.size} elements ({self.dtype} of shape {self.shape})"
         if self.largest is None:
             return [f"{what}: equal"]
@@ -153,7 +153,7 @@ def _element(
 
 
 def _differences(a: Array, b: Array) -> Array:
-    """Absolute differences, of integers exact; 0 of equal elements and two NaN, inf of one NaN."""
+    """Return absolute differences, of integers exact; 0 for two NaN, inf for one NaN."""
     if a.dtype.kind in "iu":
         wide = np.uint64 if a.dtype.kind == "u" else np.int64
         # Differences of int64 wrap, and are right again as unsigned numbers.
@@ -172,7 +172,7 @@ def _within(difference: Array, expected: Array, bounds: Bounds) -> Array:
 
 
 def _steps(a: Array, b: Array) -> Array | None:
-    """How many ULPs elements are apart; None for types that are not floats."""
+    """Count the ULPs between elements; None for types that are not floats."""
     if a.dtype.kind != "f":
         return None
     one, other = _ordered(a), _ordered(b)
@@ -181,7 +181,7 @@ def _steps(a: Array, b: Array) -> Array | None:
 
 
 def _ordered(x: Array) -> Array:
-    """Unsigned integers in the order of the floats."""
+    """Map floats to unsigned integers in the same order."""
     bits = x.view(f"u{x.itemsize}")
     sign = bits.dtype.type(1 << (8 * x.itemsize - 1))
     return np.where(bits & sign, ~bits, bits | sign)

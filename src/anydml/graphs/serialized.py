@@ -1,4 +1,4 @@
-"""Serialized graphs: what ONNX Runtime's DirectML provider writes when asked to.
+"""Serialized graphs, which the DirectML provider of ONNX Runtime writes.
 
 A FlatBuffers file of nodes that name their edges. Tensors and attributes of an operator are in the
 page's order. The data of a constant are in the file, or in another one that has the node's name.
@@ -59,7 +59,7 @@ DATA_SUFFIX: Final = ".bin"
 
 
 def read_serialized_graph(path: str | Path) -> GraphDesc:
-    """Read a graph that ONNX Runtime's DirectML provider has written.
+    """Read a graph that the DirectML provider of ONNX Runtime has written.
 
     ONNX Runtime writes each partition of a model to a file when its session option
     ``ep.dml.enable_graph_serialization`` is ``"true"``.
@@ -110,7 +110,7 @@ def _bytes_of(path: str | Path) -> bytes:
 
 
 def graph_from_bytes(data: bytes, constants: Constants = lambda name: None) -> GraphDesc:
-    """The graph in a serialized graph's bytes.
+    """Read a graph from the bytes of a file.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class _Reader:
     def _tensors(
         self, kind: type[Descriptor], role: Role, tables: Sequence[Table], edges: Sequence[str]
     ) -> Iterator[tuple[str, Any]]:
-        """The tensor fields; those without an edge are left out and have no table."""
+        """Read the tensor fields; those without an edge are left out and have no table."""
         left, names = iter(tables), iter(edges)
         for info in kind.tensor_fields(role):
             if info.many:  # all that is left: no field of the same role comes behind a list
@@ -260,7 +260,7 @@ def _attributes(kind: type[Descriptor], tables: Sequence[Table]) -> dict[str, An
 
 
 def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
-    """An attribute's value, or None; `others` are those in front of it."""
+    """Read the value of an attribute, or None; `others` are those in front of it."""
     tag = table.number(1, "B")
     if tag in _STRUCTURES:
         values = table.structure(2, _STRUCTURES[tag])

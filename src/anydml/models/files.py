@@ -1,4 +1,4 @@
-"""Files of a model, reached one folder after another, so that no link leads out, whenever it came.
+"""Files of a model: which ones it may name, and how they are opened without leaving its folders.
 
 A path is walked from a folder that is open: each component is opened relative to the one before and
 must be no link (`open_folders`). A check of the whole path before it is opened would leave time to
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +18,155 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
+from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
 from anydml.models.open_folders import NEW, READ, READ_USERS, OpenFolder, is_link, open_root
-from anydml.models.paths import Folder, parts_below
+
+GIBIBYTE: Final = 2**30
+
+# Reading JSON takes up to some 40 times the memory of its text; small models are never refused.
+_TEXT_SHARE: Final = 64
+_LEAST_TEXT: Final = 2**20
+
+# What every file system takes as one component; and no path that users could not delete again.
+_LONGEST_PART: Final = 255
+_LONGEST_NAME: Final = 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of what a model may read, write and allocate.
+
+    Parameters
+    ----------
+    output_dir : str or Path, optional
+        Where `writeFile` commands write; made when it is not there. By default a new folder in the
+        current one, named after the model: ``split.out`` for ``split.json``.
+    memory_limit : int
+        The most bytes that all resources together take, and with them copies of inputs that are
+        OWNED_BY_DML or whose strides repeat elements; 4 GiB by default. The text of a model
+        may be a 64th of it, or 1 MiB.
+    input_dir : str or Path, optional
+        Where files that the model names are read from; by default the model's own folder, and
+        nowhere for a model from standard input.
+    overwrite : bool
+        Whether files that exist are replaced, and a folder named after the model may be there.
+    """
+
+    output_dir: str | Path | None = None
+    memory_limit: int = 4 * GIBIBYTE
+    input_dir: str | Path | None = None
+    overwrite: bool = False
+
+    @property
+    def text_limit(self) -> int:
+        """Maximum size of the text of a model, in bytes."""
+        return max(_LEAST_TEXT, self.memory_limit // _TEXT_SHARE)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Folder that a model may not leave.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute and without links.
+    display_path : Path
+        As its user knows it.
+    """
+
+    path: Path
+    display_path: Path
+
+    @classmethod
+    def of(cls, path: str | Path) -> Folder:
+        """Resolve a path of the user, in which links are followed."""
+        return cls(_real(Path(path)), Path(path))
+
+    def find(self, name: str) -> Place | None:
+        """Find a file; None if it does not exist, or a model may not name it."""
+        try:
+            parts = parts_below(self, name)
+        except ModelError:
+            return None
+        return Place(self, parts) if self.path.joinpath(*parts).exists() else None
+
+
+def own_folder(limits: Limits) -> bool:
+    """Return whether a model writes to a new folder that is named after it."""
+    return limits.output_dir is None
+
+
+def output_folder(model: str, limits: Limits) -> Folder:
+    """Return the folder that a model of this name writes to; nothing is made."""
+    if limits.output_dir is not None:
+        return Folder.of(limits.output_dir)
+    own = Path(f"{model}.out")
+    return Folder(_real(Path()) / own, own)  # its last component may be no link
+
+
+def _real(path: Path) -> Path:
+    try:
+        real = path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a NUL
+        raise ModelError(f"Expected a folder, got {str(path)!r}: {error}.") from error
+    if any(map(os.path.islink, (real, *real.parents))):  # Python 3.13 leaves a loop as it is
+        raise ModelError(f"Expected a folder, got {str(path)!r}: a loop of links.")
+    return real
+
+
+def model_name(path: Path) -> str:
+    """Name a model after its file: never hidden, nothing for a terminal to obey."""
+    known = path.suffix.lower() in (".json", ".bin")
+    stem = path.name[: -len(path.suffix)] if known else path.name
+    readable = "".join(c if c.isprintable() else "_" for c in stem.lstrip("."))
+    return readable or "model"
+
+
+def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
+    """Return the components of the path from a folder to the file in it that a model names.
+
+    Nothing is looked up: whether the way holds any link is seen when it is walked.
+
+    Raises
+    ------
+    ModelError
+        The path leaves the folder, is hidden, or is not a file name.
+    """
+    if not name.isprintable():  # a NUL, a surrogate, what a terminal would act on
+        raise ModelError(f"Expected a path of printable characters, got {short_repr(name)}.")
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        raise ModelError(
+            f"Expected a path of at most {_LONGEST_NAME} bytes, got {short_repr(name)}."
+        )
+    path = name.replace("\\", "/")  # models come from Windows, where both separate folders
+    if not path or path.endswith("/"):
+        raise ModelError(f"Expected a file's path, got {short_repr(name)}.")
+    if path.startswith("/"):
+        path = _relative(folder, path)
+    parts = tuple(posixpath.normpath(path).split("/"))
+    if parts[0] in ("..", ".", ""):
+        raise ModelError(
+            f"Expected a file inside folder {str(folder.display_path)!r}, got {short_repr(name)}."
+        )
+    # With a home folder as the output folder, these are what a model could do harm with.
+    if any(part.startswith(".") for part in parts):
+        raise ModelError(f"Expected a file that is not hidden, got {short_repr(name)}.")
+    if any(len(os.fsencode(part)) > _LONGEST_PART for part in parts):
+        raise ModelError(
+            f"Expected names of at most {_LONGEST_PART} bytes in a path, got {short_repr(name)}."
+        )
+    return parts
+
+
+def _relative(folder: Folder, path: str) -> str:
+    for root in (folder.display_path.absolute(), folder.path):
+        relative = posixpath.relpath(posixpath.normpath(path), root.as_posix())
+        if relative.split("/")[0] != "..":
+            return relative
+    return ".."
+
 
 # Of a write, so that Ctrl-C need not wait for a large one.
 _PIECE: Final = 2**24
@@ -34,7 +181,7 @@ _KINDS: Final = (
 
 
 class State(NamedTuple):
-    """A file's identity, which changes when its data do."""
+    """Identity of a file, which changes when its data do."""
 
     device: int
     inode: int
@@ -44,19 +191,19 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """A file below a folder: the folder, and the components of the way from there."""
+    """File below a folder: the folder, and the components of the path from there."""
 
     folder: Folder
     parts: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The file's own name."""
+        """Name of the file alone."""
         return self.parts[-1]
 
     @property
     def display_path(self) -> str:
-        """The path as the user knows it."""
+        """Path as the user knows it."""
         return str(self.folder.display_path.joinpath(*self.parts))
 
     def __str__(self) -> str:
@@ -64,7 +211,7 @@ class Place:
 
     @contextmanager
     def open_file(self) -> Iterator[BinaryIO]:
-        """A regular file, open for reading.
+        """Open a regular file for reading.
 
         Raises
         ------
@@ -80,7 +227,7 @@ class Place:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    """A regular file of the user's, who may have put links on the way, open for reading.
+    """Open a regular file of the user, whose path may have links, for reading.
 
     Raises
     ------
@@ -101,13 +248,13 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def state(file: BinaryIO) -> State:
-    """The state of an open file."""
+    """Return the state of an open file."""
     found = os.fstat(file.fileno())
     return State(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 class Output:
-    """The folder that a run writes to, made and open while it is a context.
+    """Folder that a run writes to, made and open while it is a context.
 
     Parameters
     ----------
@@ -192,7 +339,7 @@ class Output:
 
 
 def target_problem(place: Place, overwrite: bool) -> str | None:
-    """Why a file could not be written now, or None; nothing is made."""
+    """Return why a file could not be written now, or None; nothing is made."""
     *way, name = (*place.folder.path.parts[1:], *place.parts)
     found = None
     with _reported(place, "written"):
@@ -251,7 +398,7 @@ def _write(
 
 
 def system_reason(error: OSError) -> str:
-    """Why the system refuses something."""
+    """Return why the system refuses something."""
     reason = error.strerror or str(error)
     return f"{reason}: the disk is full" if error.errno == errno.ENOSPC else reason
 

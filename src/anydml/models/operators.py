@@ -1,22 +1,28 @@
-"""Dispatchables: a model's operators, and the checks of what is bound to them."""
+"""Operators and graphs of a model, and the resources that are bound to their tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
 from typing import Any, Final
 
 from anydml.core import _json
 from anydml.core._json import json_shown, short_repr
-from anydml.core.errors import ModelError
+from anydml.core.errors import ModelError, Violation
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.program import Program
 from anydml.core.tensor import TensorDesc, TensorFlags
-from anydml.devices.binding import elements_size
-from anydml.models.graphs import GraphOperator, read_graph_at
-from anydml.models.paths import Folder
+from anydml.devices.device import Device
+from anydml.graphs.check import SINCE, minimum_level, violations
+from anydml.graphs.compiled import CompiledGraph
+from anydml.graphs.desc import GraphDesc
+from anydml.graphs.lower import NAME, Lowered, lower
+from anydml.models.document import read_graph
+from anydml.models.files import Folder
 from anydml.models.resources import Resource, read_place
 from anydml.ops._descriptor import DESCRIBED_IN, Descriptor
-from anydml.ops._fields import FieldInfo
+from anydml.ops._fields import FieldInfo, Role, TensorKind
 from anydml.ops._registry import from_json
 
 # Kinds that need a device or a runtime of their own.
@@ -32,9 +38,74 @@ _EXECUTION_FLAGS: Final = (
 )
 
 
+class GraphOperator:
+    """Graph that models bind as an operator, with a bind point for each input and output.
+
+    Parameters
+    ----------
+    graph : GraphDesc
+        The graph.
+    """
+
+    NAME = NAME
+
+    def __init__(self, graph: GraphDesc) -> None:
+        self.graph = graph
+
+    @cached_property
+    def _lowered(self) -> Lowered | None:
+        return None if violations(self.graph, LATEST) else lower(self.graph)
+
+    def tensor_fields(self, role: Role | None = None) -> tuple[FieldInfo, ...]:
+        """Return the inputs and outputs."""
+        sides = ((Role.INPUT, self.graph.inputs), (Role.OUTPUT, self.graph.outputs))
+        return tuple(
+            FieldInfo(tensor.name, tensor.name, side, TensorKind(), None, False)
+            for side, tensors in sides
+            for tensor in tensors
+            if role in (None, side)
+        )
+
+    def bind_points(self, role: Role | None = None) -> tuple[FieldInfo, ...]:
+        """Return inputs that a node reads, and the outputs; none of a graph that breaks rules."""
+        if self._lowered is None:
+            return ()
+        known = self._lowered.tensors
+        return tuple(info for info in self.tensor_fields(role) if info.name in known)
+
+    def paths(self, info: FieldInfo) -> Iterator[tuple[str, TensorDesc]]:
+        """Find the tensor of a bind point."""
+        if self._lowered is not None and info.name in self._lowered.tensors:
+            yield info.name, self._lowered.tensors[info.name]
+
+    def tensors(self, role: Role | None = None) -> Iterator[tuple[str, TensorDesc, FieldInfo]]:
+        """List name, descriptor and bind point of each tensor."""
+        for info in self.bind_points(role):
+            for path, tensor in self.paths(info):
+                yield path, tensor, info
+
+    def violations(self, level: FeatureLevel) -> list[Violation]:
+        """List the rules that the graph breaks; its constants count as inputs at low levels."""
+        return violations(self.graph, level, constants_since=SINCE)
+
+    def minimum_level(self) -> FeatureLevel | None:
+        """Return the lowest feature level that accepts the graph, or None when none does."""
+        return minimum_level(self.graph, constants_since=SINCE)
+
+    def compile(self, device: Device) -> CompiledGraph:
+        """Compile the graph, which the feature level of the device accepts."""
+        # What constants are makes no difference to a run.
+        return Device(device.kind, feature_level=LATEST).compile_graph(self.graph)
+
+    def lower(self) -> Program:
+        """Return the program of the graph."""
+        assert self._lowered is not None, "refused graphs are not run"
+        return self._lowered.program
+
+
 @dataclass(frozen=True)
 class Source:
-    """A resource in a binding; the bound range runs from the offset to the resource's end.
+    """Resource in a binding; the bound range runs from the offset to the end of the resource.
 
     Attributes
     ----------
@@ -54,7 +125,7 @@ class Source:
     counter: str | None = None
 
     def start(self, resource: Resource) -> int:
-        """The byte at which the range starts.
+        """Return the byte at which the range starts.
 
         Raises
         ------
@@ -67,25 +138,23 @@ class Source:
         if self.element_offset and not size:
             raise ModelError(
                 f"Resource {short_repr(self.name)} has no type: field 'elementSizeInBytes' is "
-                "required "
-                "beside 'elementOffset'."
+                "required beside 'elementOffset'."
             )
         start = self.element_offset * size
         if start >= resource.size:
             raise ModelError(
                 f"Expected an offset below {resource.size} bytes (resource "
-                f"{short_repr(self.name)}), "
-                f"got {start}."
+                f"{short_repr(self.name)}), got {start}."
             )
         return start
 
 
 Bindings = Mapping[str, tuple[Source, ...]]
-"""What is bound to each bind point, by the page's tensor names."""
+"""Resources that are bound to each bind point, by the names of tensors on the page."""
 
 
 def referenced_resources(bindings: Bindings) -> Iterator[str]:
-    """Every resource that bindings name."""
+    """List every resource that bindings name."""
     for sources in bindings.values():
         for source in sources:
             yield source.name
@@ -95,7 +164,7 @@ def referenced_resources(bindings: Bindings) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Dispatchable:
-    """An operator or graph, and what is bound to OWNED_BY_DML tensors when it is initialised.
+    """Operator or graph, and the resources of its OWNED_BY_DML tensors.
 
     `within` is the member of the JSON object that has the operator's fields, if it is not itself.
     """
@@ -109,7 +178,7 @@ class Dispatchable:
 def read_dispatchable(
     name: str, value: Any, folder: Folder | None = None, memory_limit: int = 0
 ) -> Dispatchable:
-    """The dispatchable that a JSON object describes; a graph is read from a file in the folder.
+    """Read the dispatchable that a JSON object describes; a graph is in a file of the folder.
 
     Raises
     ------
@@ -128,7 +197,7 @@ def read_dispatchable(
     with faults.kept():
         if kind.lower() == _GRAPH:
             place = _json.field(fields, "sourcePath", lambda value: read_place(value, folder))
-            desc = GraphOperator(read_graph_at(place, memory_limit))
+            desc = GraphOperator(read_graph(place, memory_limit))
         else:
             desc = from_json(fields)
     faults.field(fields, "dmlCompileType", _compile_type, None)
@@ -155,7 +224,7 @@ def _execution_flags(value: Any) -> None:
 
 
 def read_bindings(value: Any) -> Bindings:
-    """Bindings by bind point: a resource's name, an object, or an array of these each."""
+    """Read bindings: for each bind point a name of a resource, an object, or an array of these."""
     fields = _json.json_object(value)
     faults = _json.Faults()
     bindings = {point: faults.field(fields, point, _sources) for point in fields}
@@ -192,72 +261,6 @@ def _source(value: Any) -> Source:
 
 
 def is_owned(desc: Descriptor | GraphOperator, info: FieldInfo) -> bool:
-    """Whether a tensor field is bound when the operator is initialised, not at dispatch."""
+    """Return whether a tensor field is bound when the operator is initialised, not at dispatch."""
     flags = (tensor.flags for _, tensor in desc.paths(info))
     return TensorFlags.OWNED_BY_DML in flags
-
-
-def binding_problems(
-    desc: Descriptor | GraphOperator,
-    bindings: Bindings,
-    resources: Mapping[str, Resource],
-    initial: bool,
-) -> Iterator[str]:
-    """What is wrong with bindings to an accepted descriptor, at initialisation or at dispatch.
-
-    Names that are no bind point are warned of when the model is read.
-    """
-    for info in desc.tensor_fields():
-        sources = bindings.get(info.name, ())
-        if is_owned(desc, info) is not initial:
-            if sources:
-                yield (
-                    f"Bind point '{info.name}': Expected no resource, because it is "
-                    f"{'not ' if initial else ''}OWNED_BY_DML; "
-                    f"bind it in {'a dispatch command' if initial else 'its dispatchable'}."
-                )
-            continue
-        tensors = [*desc.paths(info)]
-        if len(sources) != len(tensors):
-            bound = ", ".join(map(_json.short_repr, islice(bindings, 20))) or "none"
-            yield (
-                f"Bind point '{info.name}': Expected {len(tensors)} "
-                f"resource{'' if len(tensors) == 1 else 's'}, got {len(sources)} "
-                f"(bindings: {bound})."
-            )
-            continue
-        for (path, tensor), source in zip(tensors, sources, strict=True):
-            resource = resources.get(source.name)
-            if resource is None:
-                continue  # the loader reports it
-            try:
-                _check_range(tensor, source, resource)
-            except ModelError as error:
-                yield f"Bind point '{path}': {error}"
-
-
-def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None:
-    start = source.start(resource)
-    element = tensor.storage.data_type.element_size
-    if start % element:
-        raise ModelError(
-            f"Expected an offset in resource {short_repr(source.name)} that is a multiple of "
-            f"{element} "
-            f"bytes ({tensor.data_type}), got {start}."
-        )
-    alignment = tensor.guaranteed_base_offset_alignment
-    if alignment and start % alignment:
-        raise ModelError(
-            f"Expected an offset in resource {short_repr(source.name)} that is a multiple of "
-            f"{alignment} bytes (GuaranteedBaseOffsetAlignment), got {start}."
-        )
-    available = resource.size - start
-    needed = tensor.total_tensor_size_in_bytes
-    if needed == tensor.minimum_size_in_bytes:
-        needed = elements_size(tensor)  # the last bytes may be missing where they only round up
-    if available < needed:
-        raise ModelError(
-            f"Expected at least {needed} bytes of resource {short_repr(source.name)} from byte "
-            f"{start} "
-            f"on, got {available}."
-        )
