@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from support.computed import device_named
 
 torch_graphs = pytest.importorskip("support.torch_graphs", exc_type=ImportError)
 
