@@ -353,6 +353,14 @@ except dml.DeviceError as error:
     assert done.stdout == expected
 
 
+def test_an_old_onnx_runtime(monkeypatch):
+    monkeypatch.setattr(onnxruntime, "__version__", "1.9.0")
+    with pytest.raises(
+        dml.DeviceError, match=r"needs ONNX Runtime 1.28 or newer, got 1\.9\.0: pip"
+    ):
+        dml.Device("onnxruntime")
+
+
 def test_the_command_line(capsys):
     assert cli.main(["devices"]) == 0
     assert f"ONNX Runtime {onnxruntime.__version__}" in capsys.readouterr().out

@@ -409,8 +409,11 @@ def power(a: Any, b: Any) -> Any:
     """``a ** b`` of floats."""
     if result_type(a, b).kind != "f":
         raise NotTraced("a power of integers")
-    if isinstance(a, Traced) and not isinstance(b, Traced) and np.ndim(b) == 0 and b in (0.5, 2):
-        return elementwise("Mul", a, a) if b == 2 else elementwise("Sqrt", a)
+    if isinstance(a, Traced) and not isinstance(b, Traced) and np.ndim(b) == 0:
+        if b in (0.5, 2):
+            return elementwise("Mul", a, a) if b == 2 else elementwise("Sqrt", a)
+        if b == 0:  # of a signalling NaN, too
+            return repeated(np.ones((), result_type(a, b)), a.shape)
     return elementwise("Pow", a, b)
 
 

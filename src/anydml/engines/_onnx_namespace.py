@@ -160,11 +160,6 @@ def log1p(x: Any) -> Any:
     return result.astype(x.dtype)
 
 
-def tan(x: Any) -> Any:
-    wide = x.astype(np.float64)
-    return (elementwise("Sin", wide) / elementwise("Cos", wide)).astype(x.dtype)
-
-
 def arctan2(y: Any, x: Any) -> Any:
     common = result_type(y, x)
     if common != np.float32:
@@ -328,8 +323,8 @@ def full(shape: Sequence[int], value: Any, dtype: Any = None) -> Any:
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     name: _function(operator)
     for name, operator in {
-        "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tanh": "Tanh",
-        "rint": "Round", "round": "Round", "floor": "Floor", "ceil": "Ceil",
+        "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+        "tanh": "Tanh", "rint": "Round", "round": "Round", "floor": "Floor", "ceil": "Ceil",
         "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
         "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
     }.items()
@@ -344,7 +339,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "any": lambda x, axis=None, keepdims=False: x.any(axis, keepdims),
     **{f.__name__: f for f in (
         asarray, maximum, minimum, clip, isnan, isinf, isfinite, trunc, copysign, fmod, mod, expm1,
-        log1p, tan, arctan2, argmax, argmin, mean, cumsum, cumprod, stack, split, flip, pad, take,
+        log1p, arctan2, argmax, argmin, mean, cumsum, cumprod, stack, split, flip, pad, take,
         take_along_axis, repeat, tile, full_like, full,
     )},
 }  # fmt: skip
