@@ -104,7 +104,6 @@ def test_several_rules_broken_give_all_of_them():
             "OutputIndexTensor.TotalTensorSizeInBytes",
             "OutputIndexTensor.TotalTensorSizeInBytes",
             "OutputIndexTensor.DimensionCount",
-            "OutputValueTensor.DataType",
             "OutputValueTensor.Sizes[2]",
             "OutputValueTensor.Sizes[3]",
             "K",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from anydml.core.errors import Violation
+from anydml.core.rules import Rules, find_violations
 
 Value = bool | int | float | str | None | tuple["Value", ...]
 """An attribute's value."""
@@ -164,17 +165,31 @@ class Inferred:
     Attributes
     ----------
     outputs : tuple of ArraySpec
-        In the page's order; without meaning when there are violations.
+        In the page's order; `UNKNOWN` in them depends on a value that breaks a rule.
     violations : tuple of Violation
         Every rule that the inputs and attributes break, by the array functions' argument names.
     coordinates : tuple of int
         Axes of the first input that the coordinates of an index tuple point into, where the second
         input holds indices; one axis where an index stands alone.
+    reasons : tuple of str
+        Where the last sizes of the first output come from; without them a message has all sizes.
     """
 
     outputs: tuple[ArraySpec, ...]
     violations: tuple[Violation, ...] = ()
     coordinates: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        outputs: tuple[ArraySpec, ...],
+        *rules: Rules,
+        coordinates: tuple[int, ...] = (),
+        reasons: tuple[str, ...] = (),
+    ) -> Inferred:
+        """The result that has the violations of these rules."""
+        return cls(outputs, tuple(find_violations(*rules)), coordinates, reasons)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ A fused activation omits its tensors and is applied to the result of the enclosi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Final, TypeAlias
 
 from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products, ulp
 from anydml.engines import Array, Engine
@@ -266,7 +266,7 @@ class ActivationSoftplus(Activation):
     TOLERANCE = _SCALED
     ALSO_KNOWN_AS = "onnx.Softplus torch.nn.functional.softplus jax.nn.softplus"
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+    def rules_at(self, level: FeatureLevel) -> Rules:
         below_1 = FeatureLevel.LEVEL_6_4
         if level < below_1 and not self.steepness >= 1:
             rule = f"at least 1 at feature level {level} (above 0 from {below_1})"

@@ -17,6 +17,7 @@ import numpy as np
 from anydml.core._literals import AxisDirectionName, InterpolationModeName
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
@@ -32,6 +33,8 @@ from anydml.ops._fields import (
     input_field,
     output_field,
 )
+from anydml.ops._rules import has_length, rank_of, same_ranks
+from anydml.ops._shapes import Named
 from anydml.ops.enumerations import AxisDirection, InterpolationMode
 
 FAMILY = Family.NETWORKS
@@ -42,32 +45,34 @@ _CENTRES: Final = {"input_pixel_offsets": 0.5, "output_pixel_offsets": -0.5}
 class Resampling(Sized):
     """Base of the operators that resample, and of their gradients."""
 
+    ONE_DIMENSION_COUNT = True
     TOLERANCE = products(24)
     WORKING_BYTES = 56
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        return Inferred(
-            (ArraySpec(attributes["shape"], data.dtype),), tuple(cls._violations(data, attributes))
+        (source,) = cls.input_names()
+        (output,) = (info.name for info in cls.tensor_fields(Role.OUTPUT))
+        shape = ArraySpec(attributes["shape"], data.dtype)
+        names = [name for name in ("scales", *_CENTRES) if name in attributes]
+        return Inferred.of(
+            (shape,),
+            same_ranks((source, data), (output, shape)),
+            *(_array(name, attributes[name], (source, data)) for name in names),
         )
 
-    @classmethod
-    def _violations(cls, data: ArraySpec, attributes: Attributes) -> Iterator[Violation]:
-        (source,) = (info.name for info in cls.tensor_fields(Role.INPUT))
-        (output,) = (info.name for info in cls.tensor_fields(Role.OUTPUT))
-        rank = len(data.shape)
-        if len(attributes["shape"]) != rank:
-            rule = f"{rank} ({source}.DimensionCount)"
-            yield Violation(f"{output}.DimensionCount", rule, len(attributes["shape"]))
-        for name in (name for name in ("scales", *_CENTRES) if name in attributes):
-            if len(attributes[name]) != rank:
-                rule = f"{rank} values ({source}.DimensionCount)"
-                yield Violation(page_name(name), rule, len(attributes[name]))
-            for i, value in enumerate(attributes[name]):
-                if not isfinite(value) or (name == "scales" and value <= 0):
-                    rule = "a finite number" + " above 0" * (name == "scales")
-                    yield Violation(f"{page_name(name)}[{i}]", rule, value)
+
+def _array(name: str, values: Sequence[float], of: Named) -> Rules:
+    """Check that an array has a finite value for each dimension; scales are above 0."""
+    yield has_length(page_name(name), values, rank_of(of[1]), f"{of[0]}.DimensionCount")
+    for i, value in enumerate(values):
+        yield _finite(f"{page_name(name)}[{i}]", value, name == "scales")
+
+
+def _finite(path: str, value: float, positive: bool) -> Rules:
+    if not isfinite(value) or (positive and value <= 0):
+        yield Violation(path, f"a finite number{' above 0' * positive}", value)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
