@@ -12,9 +12,10 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
 from anydml.engines import Array, Reduction
-from anydml.engines._numpy import NumpyEngine
+from anydml.engines._numpy import ERF_IS_1, NumpyEngine, erf_series
 from anydml.engines._onnx_arrays import (
     as_bytes,
     elementwise,
@@ -177,8 +178,18 @@ class OnnxEngine:
         return ((x * kind(0x0101010101010101)) >> kind(56)).astype(np.uint8)
 
     def erf(self, x: Array) -> Array:
-        """The error function of float32."""
-        return elementwise("Erf", x) if is_traced(x) else _NUMPY.erf(x)
+        """The error function: ONNX Runtime's of float32, for others NumPy's series."""
+        if not is_traced(x):
+            return _NUMPY.erf(x)
+        if x.dtype == np.float32:
+            return elementwise("Erf", x)
+        near, far = erf_series()
+        size = _XP.minimum(_XP.abs(x.astype(np.float64)), ERF_IS_1)
+        square = size * size
+        below_1 = size * _sum_of_series(near, _XP.minimum(square, 1.0))
+        from_1 = _sum_of_series(far, _XP.maximum(size, 1.0))
+        result = _XP.where(size < 1.0, below_1, _XP.where(size == ERF_IS_1, 1.0, from_1))
+        return _XP.copysign(result, x)
 
     def scatter_add(self, size: int, places: Array, values: Array) -> Array:
         """Sums in the order of the values."""
@@ -277,6 +288,16 @@ def _folded(
     for dimension, axis in sorted(pairs, key=lambda pair: pair[1].count / pair[1].size):
         x = reduce(function, _taps(x, dimension, axis, neutral))
     return x
+
+
+def _sum_of_series(series: Chebyshev, x: Array) -> Array:
+    """A Chebyshev series by Clenshaw's recurrence."""
+    low, high = map(float, series.domain)
+    doubled = (x * 2.0 - (low + high)) * (2.0 / (high - low))
+    last, before = doubled * 0.0, doubled * 0.0
+    for coefficient in series.coef[:0:-1]:
+        last, before = doubled * last - before + float(coefficient), last
+    return doubled * 0.5 * last - before + float(series.coef[0])
 
 
 def _add_logarithms(a: Array, b: Array) -> Array:

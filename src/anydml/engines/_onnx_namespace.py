@@ -32,6 +32,9 @@ from anydml.engines._onnx_graph import NotTraced
 MOST_STEPS: Final = 64
 """The most steps of a loop that become nodes of their own."""
 
+MOST_FACTORS: Final = 512
+"""The most elements of a running product, each of which becomes a node."""
+
 
 class Namespace:
     """NumPy, with functions of traced arrays under NumPy's names."""
@@ -252,8 +255,8 @@ def cumsum(x: Any, axis: int, dtype: Any = None) -> Any:
 
 def cumprod(x: Any, axis: int, dtype: Any = None) -> Any:
     x = x.astype(_summed_type(x, dtype))
-    if x.shape[axis] > MOST_STEPS:
-        raise NotTraced(f"a running product of more than {MOST_STEPS} elements")
+    if x.shape[axis] > MOST_FACTORS:
+        raise NotTraced(f"a running product of more than {MOST_FACTORS} elements")
     front = (slice(None),) * (axis % x.ndim)
     found = [x[(*front, slice(0, 1))]]
     for i in range(1, x.shape[axis]):
