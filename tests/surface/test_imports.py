@@ -279,3 +279,15 @@ def test_a_processor_below_all_that_is_built():
 def test_instruction_set_that_is_none():
     with pytest.raises(AssertionError, match="expected one of"):
         run("import anydml", ANYDML_INSTRUCTION_SET="v99")
+
+
+def test_tests_import_the_modules_that_they_patch():
+    """A name in a string is missed when its module is renamed."""
+    for path in Path(__file__).parents[1].rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in (
+                "setattr",
+                "patch",
+            ):
+                first = node.args[0]
+                assert not (isinstance(first, ast.Constant) and "anydml" in first.value), path
