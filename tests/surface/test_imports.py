@@ -23,6 +23,7 @@ LAYERS = [
     {"devices", "graphs"},
     {"functions", "drawing"},
     {"models", "dask", "jax", "torch", "_cupy"},
+    {"onnx"},
     {"_command", "_notebooks", "cli", "pydirectml", "__main__"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -48,8 +49,8 @@ ONLY_IN = {
     "jax": {"devices", "engines", "jax"},
     "dask": {"dask"},
     "distributed": set(),
-    "onnx": {"devices", "engines"},
-    "onnxruntime": {"devices"},
+    "onnx": {"devices", "engines", "onnx"},
+    "onnxruntime": {"devices", "onnx"},
     "hypothesis": set(),
     "igraph": {"drawing"},
     "matplotlib": set(),
