@@ -50,6 +50,21 @@ def has_extension() -> bool:
     return bool(native.__name__ == "anydml._bindings")
 
 
+def require_extension(module: str) -> None:
+    """Check that the native extension runs.
+
+    Raises
+    ------
+    ImportError
+        It does not; `module` needs it.
+    """
+    if not has_extension():
+        raise ImportError(
+            f"{module} needs the native modules of anydml, which this installation lacks; install "
+            "a wheel for this platform, or build it with a C++20 compiler: pip install ."
+        )
+
+
 def _load() -> str:
     levels = usable_levels()
     if not levels:

@@ -115,6 +115,26 @@ except dml.DeviceError as error:
     assert "NumPy (no native modules installed)" in devices
 
 
+def test_other_libraries_without_native_modules():
+    pytest.importorskip("torch")
+    assert run(
+        WITHOUT_MODULES
+        + """
+import anydml as dml, torch
+values, indices = dml.top_k(torch.tensor([3.0, 1.0, 2.0]), 2)
+print(values, indices)
+try:
+    dml.torch.deterministic
+except ImportError as error:
+    print(error)
+"""
+    ).splitlines() == [
+        "tensor([3., 2.]) tensor([0, 2])",
+        "anydml.torch needs the native modules of anydml, which this installation lacks; install a "
+        "wheel for this platform, or build it with a C++20 compiler: pip install .",
+    ]
+
+
 def test_the_commands_need_no_name_of_a_posix_system(tmp_path):
     before = LACKING + WITHOUT_MODULES
     (tmp_path / "data").mkdir()

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from numpy import ndarray
 
+from anydml._native import has_extension
 from anydml.functions._function import SPECS, FunctionSpec
 from anydml.functions._memory import on_memory
 from anydml.libraries import has_no_memory
@@ -52,6 +53,10 @@ TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {
     "dask": _dask,
 }
 """The maker of an integration's call of a function, by the top-level module of an array's class."""
+
+if not has_extension():  # arrays on the CPU are then taken by their memory
+    for _library in {*TABLE} - {"dask"}:
+        del TABLE[_library]
 
 
 def dispatch(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:

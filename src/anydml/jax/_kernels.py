@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import jax
 import numpy as np
 
-from anydml._native import native
+from anydml._native import native, require_extension
 from anydml.core.errors import AnyDMLError
 from anydml.devices.backends import cuda
 
@@ -34,6 +34,7 @@ def _message(failure: AnyDMLError) -> str:
 
 
 def _register() -> None:
+    require_extension("anydml.jax")
     on_cpu, on_gpu = native.xla_handlers(_message)
     jax.ffi.register_ffi_target(TARGET, on_cpu, platform="cpu")
     jax.ffi.register_ffi_target(TARGET, on_gpu, platform="CUDA")
