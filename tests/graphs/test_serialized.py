@@ -344,4 +344,4 @@ def test_a_check_validates_each_node_three_times(tmp_path, monkeypatch):
     found = report(path, dml.Device("cpu"), Limits())
     assert found.good
     assert len([*found.lines()]) == 1
-    assert len(validated) == 3 * 20
+    assert 3 * 20 <= len(validated) < 4 * 20  # and the search of one level
