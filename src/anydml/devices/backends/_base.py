@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,6 +38,9 @@ class Executable(Protocol):
         IndexOutOfRangeError
             An index points outside its axis; outputs that are not private are as they were.
         """
+
+    def owning(self, arrays: Mapping[str, Array]) -> Executable:
+        """The program with inputs that are not bound, which `Backend.copy` has made, by slot."""
 
 
 class Kernels(Protocol):
@@ -80,12 +83,6 @@ class Backend(Protocol):
 
     def describe(self) -> tuple[str, str]:
         """What it computes with (an instruction set, say), and on how many threads, for people."""
-
-
-class FixedMemory(NamedTuple):
-    """The owner of a device array that nothing writes after it is made."""
-
-    buffer: Any
 
 
 def decline(bindings: dict[str, Any], threads: int) -> int | None:

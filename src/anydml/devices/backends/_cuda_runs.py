@@ -13,7 +13,6 @@ import jax
 
 from anydml.core.errors import DeviceError
 from anydml.core.program import Program
-from anydml.devices.backends._base import FixedMemory
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import Step
 from anydml.devices.backends.xla import calculates, compute_run, joins, options, translate_errors
@@ -68,17 +67,34 @@ def _no_gpu(program: Program, device: int, reason: str) -> DeviceError:
 
 
 class _Step:
-    """`Step` of a run."""
+    """`Step` of a run, some of whose inputs may be known."""
 
-    def __init__(self, name: str, run: Run, place: Any, memory_on: Callable[[int], Memory]) -> None:
+    def __init__(
+        self,
+        name: str,
+        run: Run,
+        place: Any,
+        memory_on: Callable[[int], Memory],
+        known: Mapping[int, DeviceArray] | None = None,
+    ) -> None:
+        self._made_of = name, run, place, memory_on
         self._name = name
-        self._run = run
         self._place = place
         self._memory_on = memory_on
-        self._fixed: dict[int, tuple[Any, Any]] = {}
-        self._call = jax.jit(
-            lambda *arrays: compute_run(run, arrays), compiler_options=options(place.platform)
-        )
+        with x64(), jax.default_device(place), translate_errors(name):
+            placed = {i: _exported(x, memory_on(0)) for i, x in (known or {}).items()}
+        self._placed = [*placed.values()]
+        order = [*placed, *(i for i in range(len(run.inputs)) if i not in placed)]
+
+        def call(*arguments: Any) -> list[Any]:
+            inputs = dict(zip(order, arguments, strict=True))
+            return compute_run(run, [inputs[i] for i in range(len(run.inputs))])
+
+        self._call = jax.jit(call, compiler_options=options(place.platform))
+
+    def specialized(self, known: Mapping[int, DeviceArray]) -> Step:
+        """The step on the other inputs."""
+        return _Step(*self._made_of, known)
 
     def __call__(
         self, inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int
@@ -86,23 +102,14 @@ class _Step:
         first: DeviceArray = next(a for a in (*outputs, *inputs) if a is not None)
         memory = self._memory_on(first.stream)
         with x64(), jax.default_device(self._place), translate_errors(self._name):
-            operands = [self._exported(i, x, memory) for i, x in enumerate(inputs)]
-            results = jax.block_until_ready(self._call(*operands))
+            operands = (_exported(x, memory) for x in inputs)
+            results = jax.block_until_ready(self._call(*self._placed, *operands))
             for output, result in zip(outputs, results, strict=True):
                 if output.size:
                     source: Any = as_operand(result, "result")[0]
                     memory.copy(source, output)
             memory.wait()  # the results' memory is JAX's
         return -1
-
-    def _exported(self, i: int, array: DeviceArray, memory: Memory) -> Any:
-        """An input, by its position, as an array of JAX; fixed ones are converted once."""
-        if not isinstance(array.owner, FixedMemory):
-            return _exported(array, memory)
-        identity = array.owner, array.address, array.strides
-        if i not in self._fixed or self._fixed[i][0] != identity:
-            self._fixed[i] = identity, _exported(array, memory)
-        return self._fixed[i][1]
 
 
 def _exported(array: DeviceArray, memory: Memory) -> Any:

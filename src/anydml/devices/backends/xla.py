@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from anydml.core.errors import AllocationError, DeviceError
-from anydml.core.program import ArraySpec, KernelCall, Program
+from anydml.core.program import KernelCall, Program
 from anydml.devices.backends._base import Array, Executable, host_copy
 from anydml.devices.backends._computed import WORKING
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
-from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step, host_constants
+from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
 from anydml.ops._registry import computation, is_computed
@@ -55,10 +55,6 @@ def joins(call: KernelCall, run: Run) -> bool:
 def calculates(run: Run) -> bool:
     """Whether a run does more than move elements, which native kernels do without compiling."""
     return any(is_computed(call.kernel) for call in run.calls)
-
-
-class Fixed(np.ndarray[Any, np.dtype[Any]]):
-    """A read-only array, which may be a constant of the compiled program."""
 
 
 class XlaBackend:
@@ -96,7 +92,7 @@ class XlaBackend:
     def copy(self, array: Any, call: str, purpose: str) -> Any:
         """A copy of a bound array; elements that strides of 0 repeat are there once."""
         copied = host_copy(_unrepeated(array), call, purpose)
-        return np.broadcast_to(copied, array.shape).view(Fixed)
+        return np.broadcast_to(copied, array.shape)
 
     def compile(self, program: Program) -> Executable:
         """Find the runs of computed calls; each is compiled when it first runs.
@@ -115,10 +111,9 @@ class XlaBackend:
         def step_of(call: KernelCall) -> Step:
             if call.kernel in runs:
                 return _Step(name, runs[call.kernel], place, platform)
-            return _native_step(call)
+            return kernel_step(call)
 
-        constants = {key: array.view(Fixed) for key, array in host_constants(program).items()}
-        return HostExecutable(program, step_of, _Memory(partial(block, name)), constants=constants)
+        return HostExecutable(program, step_of, HostMemory(partial(block, name)))
 
     def describe(self) -> tuple[str, str]:
         """The device, and JAX's version; XLA chooses how many threads there are."""
@@ -136,105 +131,47 @@ def translate_errors(name: str) -> Iterator[None]:
         raise DeviceError(f"{name}: XLA failed: {error}") from error
 
 
-def _native_step(call: KernelCall) -> Step:
-    step = kernel_step(call)
+class _Step:
+    """`Step` of a run, some of whose inputs may be known.
 
-    def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
-        plain = [x.view(np.ndarray) if isinstance(x, Fixed) else x for x in inputs]
-        return step(plain, outputs, private, threads)
-
-    return run
-
-
-class _Memory(HostMemory):
-    """Views of `Fixed` arrays are `Fixed` too."""
-
-    def view(self, base: Array, offset: int, spec: ArraySpec, strides: tuple[int, ...]) -> Array:
-        result = super().view(base, offset, spec, strides)
-        return result.view(Fixed) if isinstance(base, Fixed) else result
-
-    def pack(self, array: Array) -> Array:
-        packed = super().pack(array)
-        return (
-            packed.view(Fixed) if isinstance(array, Fixed) and array.flags.c_contiguous else packed
-        )
-
-
-class _Function(NamedTuple):
-    """A run, compiled with some of its inputs fixed.
-
-    Attributes
-    ----------
-    fixed : dict of int to array
-        These inputs by their positions. Holding them keeps their memory from being used anew.
-    identity : object
-        Differs where others are fixed.
-    call : callable
-        Takes the inputs that are not constants.
-    placed : dict of int to jax.Array
-        What is fixed and not a constant.
+    On a CPU these are constants of the compiled code, if they are not too large. A GPU would divide
+    by a constant by multiplying with its rounded reciprocal.
     """
 
-    fixed: Mapping[int, Array]
-    identity: object
-    call: Any
-    placed: Mapping[int, Any]
-
-
-class _Step:
-    """`Step` of a run."""
-
-    def __init__(self, name: str, run: Run, place: Any, platform: str) -> None:
+    def __init__(
+        self, name: str, run: Run, place: Any, platform: str, known: Mapping[int, Any] | None = None
+    ) -> None:
+        self._made_of = name, run, place, platform
         self._name = name
-        self._run = run
-        self._place = place
-        self._compiler_options = options(platform)
-        # A GPU divides by a constant by multiplying with its rounded reciprocal.
-        self._may_have_constants = platform == "cpu"
-        self._function: _Function | None = None
+        self._place = jax.default_device(place) if place else nullcontext()
+        arrays = {i: _unrepeated(x) for i, x in (known or {}).items()}
+        nbytes = sum(x.nbytes for x in arrays.values())
+        is_constant = platform == "cpu" and nbytes <= MOST_CONSTANT_BYTES
+        constants = arrays if is_constant else {}
+        with x64(), self._place, translate_errors(name):
+            placed = {} if is_constant else {i: jax.device_put(x) for i, x in arrays.items()}
+        self._placed = [*placed.values()]
+        order = [*placed, *(i for i in range(len(run.inputs)) if i not in arrays)]
+
+        def call(*arguments: Any) -> list[Any]:
+            inputs = {**constants, **dict(zip(order, arguments, strict=True))}
+            return compute_run(run, [inputs[i] for i in range(len(run.inputs))])
+
+        self._call = jax.jit(call, compiler_options=options(platform))
+
+    def specialized(self, known: Mapping[int, Any]) -> Step:
+        """The step on the other inputs."""
+        return _Step(*self._made_of, known)
 
     def __call__(
         self, inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int
     ) -> int:
-        place = jax.default_device(self._place) if self._place else nullcontext()
-        with x64(), place, translate_errors(self._name):
-            results = self._results(inputs)
+        with x64(), self._place, translate_errors(self._name):
+            # An output may be an input's memory, so that all must have been read.
+            results = jax.block_until_ready(self._call(*self._placed, *map(_unrepeated, inputs)))
         for output, result in zip(outputs, results, strict=True):
             output[...] = np.asarray(result)
         return -1
-
-    def _results(self, inputs: Sequence[Any]) -> Any:
-        fixed = {i: x for i, x in enumerate(inputs) if isinstance(x, Fixed)}
-        identity = [(x.__array_interface__["data"], x.strides) for x in fixed.values()]
-        function = self._function
-        if function is None or function.identity != identity:
-            function = self._function = self._specialized(fixed, identity)
-        operands = [
-            function.placed[i] if i in function.placed else _unrepeated(x)
-            for i, x in enumerate(inputs)
-            if i in function.placed or i not in fixed
-        ]
-        # An output may be an input's memory, so that all must have been read.
-        return jax.block_until_ready(function.call(*operands))
-
-    def _specialized(self, fixed: Mapping[int, Any], identity: object) -> _Function:
-        arrays = {i: _unrepeated(x.view(np.ndarray)) for i, x in fixed.items()}
-        nbytes = sum(x.nbytes for x in arrays.values())
-        constant = self._may_have_constants and nbytes <= MOST_CONSTANT_BYTES
-        constants = arrays if constant else {}
-        placed = {} if constant else {i: jax.device_put(x) for i, x in arrays.items()}
-
-        def call(*arguments: Any) -> list[Any]:
-            rest = iter(arguments)
-            return compute_run(
-                self._run,
-                [constants[i] if i in constants else next(rest)
-                 for i in range(len(self._run.inputs))],
-            )  # fmt: skip
-
-        return _Function(
-            fixed, identity, jax.jit(call, compiler_options=self._compiler_options), placed
-        )
 
 
 def compute_run(run: Run, arrays: Sequence[Any]) -> list[Any]:
