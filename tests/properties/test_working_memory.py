@@ -198,7 +198,7 @@ def test_xla_takes_no_more(case, data_type):
     specs = [run.specs[name] for name in run.inputs]
     operands = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
     with xla.x64():
-        options = xla.options("cpu")
+        options = xla.options("cpu")[0]
         call = jax.jit(lambda *arrays: xla.compute_run(run, arrays), compiler_options=options)
         lowered = call.lower(*operands)
         memory = lowered.compile().memory_analysis()

@@ -222,6 +222,11 @@ class Compiled:
 
     def _results(self, bindings: dict[str, Any]) -> dict[str, Any]:
         """What a run on inputs gives, by the points' names."""
+        executable = self._executable
+        if executable is not None and not self._lists:
+            direct = executable.direct(bindings)
+            if direct is not None:
+                return direct
         arrays: dict[str, Any] = {}
         is_plain = len(bindings) == len(self._bound_names)
         if is_plain and self._take_plain(self._spread(bindings), arrays):

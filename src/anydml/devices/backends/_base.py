@@ -39,6 +39,13 @@ class Executable(Protocol):
             An index points outside its axis; outputs that are not private are as they were.
         """
 
+    @property
+    def direct(self) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
+        """Gives results for inputs that its own library made, by slot; None for any others.
+
+        Inputs are of the declared sizes and types, and results are new arrays of that library.
+        """
+
     def owning(self, arrays: Mapping[str, Array]) -> Executable:
         """The program with inputs that are not bound, which `Backend.copy` has made, by slot."""
 

@@ -233,16 +233,23 @@ class CallSequence:
             for call in program.calls
         ]
         # One call on what is bound as it is bound: nothing else has to be prepared.
-        first, *others = self._calls
+        first = self._calls[0]
         self._plain: _Prepared | None = None
-        if not (
-            others
-            or (self._intermediates or self._staged)
-            or any(slot.padding for slot in self._bound)
-            or (first.cleared or first.call.indices)
+        is_other = (
+            self._staged
+            or first.call.indices
             or None in (*first.inputs, *first.call.outputs)
-        ):
+            or any(slot.padding for slot in self._bound)
+        )
+        if self.single() is not None and not is_other:
             self._plain = first
+
+    def single(self) -> tuple[Step, Sequence[str | None]] | None:
+        """The step of the only call, if it is on what is bound, and its inputs."""
+        first, *others = self._calls
+        if others or self._intermediates or first.cleared:
+            return None
+        return first.step, first.inputs
 
     def _specialized(self, step: Step, inputs: Sequence[str | None]) -> Step:
         known = {i: self._known[name] for i, name in enumerate(inputs) if name in self._known}
@@ -371,6 +378,7 @@ class HostExecutable:
         owned: Mapping[str, Array] | None = None,
     ) -> None:
         self.dispatch = dispatch
+        self.direct: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda bindings: None
         self._made_of = program, step_of, memory
         known = host_constants(program) | natural_inputs(program, owned or {})
         self._sequence = CallSequence(program, step_of, memory, known)

@@ -345,6 +345,12 @@ class CudaExecutable:
         self._sequence = CallSequence(program, self._step, _CudaMemory(device, 0), known)
         self._checks = any(call.indices is not None for call in program.calls)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
+        self.direct: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda bindings: None
+        single = self._sequence.single()
+        if computed and single is not None and hasattr(single[0], "direct"):
+            slots = {slot.name: slot for slot in program.inputs}
+            inputs = [slots[str(name)] for name in single[1]]
+            self.direct = single[0].direct(inputs, program.outputs)
 
     def _step(self, call: KernelCall) -> Step:
         if call.kernel in self._runs:
@@ -356,10 +362,12 @@ class CudaExecutable:
             data = call.inputs[0] or ""
             indices = where, self._padding.get(data, 0), self._padding.get(use.slot, 0)
 
+        device = self._device  # not the executable, whose owned memory a cycle would keep
+
         def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool,
                 threads: int) -> int:  # fmt: skip
             stream = next(a.stream for a in (*outputs, *inputs) if a is not None)
-            kernels = CudaKernels(self._device, stream, indices)
+            kernels = CudaKernels(device, stream, indices)
             return kernels.execute(call.kernel, inputs, outputs, attributes, private, threads)
 
         return run
@@ -398,7 +406,7 @@ def _compiled_runs(program: Program, device: int) -> tuple[Program, Mapping[str,
             f"{program.name}: Device('cuda:{device}') calculates with JAX: "
             "pip install 'jax[cuda13]'"
         ) from error
-    return _cuda_runs.compiled_runs(program, device, partial(_CudaMemory, device))
+    return _cuda_runs.compiled_runs(program, device, partial(_CudaMemory, device), _cache_folder())
 
 
 class _CudaMemory:

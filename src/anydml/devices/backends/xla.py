@@ -7,8 +7,8 @@ on the CPU, XLA reads those that are aligned where they are; a GPU gets copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -36,15 +36,40 @@ _OPTIONS: Final = {
     "xla_allow_excess_precision": False,  # FLOAT16 is rounded between two calls
     "xla_cpu_enable_fast_min_max": False,  # NaN is kept
 }
+_GPU_OPTIONS: Final = {
+    # Choosing among kernels for float32 takes Triton 20 s for a transformer, and gives equal ones.
+    "xla_gpu_enable_triton_gemm": False,
+}
+_GRAPH_OPTIONS: Final = {
+    # All of a program is one CUDA graph, convolutions included.
+    "xla_gpu_enable_command_buffer": (
+        "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONVOLUTION"
+    ),
+    "xla_gpu_graph_min_graph_size": 1,
+}
 _CPU_OPTIONS: Final = {
     # Which makes x * (1 / y) of x / y, x of x + 0 and (a + b) * c of a * c + b * c.
     "xla_disable_hlo_passes": "algsimp",
 }
 
 
-def options(platform: str) -> dict[str, Any]:
-    """How XLA compiles for a platform."""
-    return {**_OPTIONS, **_CPU_OPTIONS} if platform == "cpu" else {**_OPTIONS}
+def options(platform: str) -> list[dict[str, Any]]:
+    """How XLA compiles for a platform: the first of these that works for a program."""
+    if platform == "cpu":
+        return [{**_OPTIONS, **_CPU_OPTIONS}]
+    if platform not in ("gpu", "cuda"):
+        return [{**_OPTIONS}]
+    own = {**_OPTIONS, **_GPU_OPTIONS}
+    return [{**own, **_GRAPH_OPTIONS}, own, {**_OPTIONS}]
+
+
+def first_working(platform: str, make: Callable[[dict[str, Any]], Any]) -> Any:
+    """What `make` gives for the first of the platform's options that XLA does not fail with."""
+    *others, last = options(platform)
+    for one in others:
+        with suppress(jax.errors.JaxRuntimeError):
+            return make(one)
+    return make(last)
 
 
 def joins(call: KernelCall, run: Run) -> bool:
@@ -157,7 +182,9 @@ class _Step:
             inputs = {**constants, **dict(zip(order, arguments, strict=True))}
             return compute_run(run, [inputs[i] for i in range(len(run.inputs))])
 
-        self._call = jax.jit(call, compiler_options=options(platform))
+        self._function = call
+        self._platform = platform
+        self._call: Any = None
 
     def specialized(self, known: Mapping[int, Any]) -> Step:
         """The step on the other inputs."""
@@ -168,14 +195,32 @@ class _Step:
     ) -> int:
         with x64(), self._place, translate_errors(self._name):
             # An output may be an input's memory, so that all must have been read.
-            results = jax.block_until_ready(self._call(*self._placed, *map(_unrepeated, inputs)))
+            results = self._results(*self._placed, *map(_unrepeated, inputs))
         for output, result in zip(outputs, results, strict=True):
             output[...] = np.asarray(result)
         return -1
 
+    def _results(self, *operands: Any) -> list[Any]:
+        if self._call is not None:
+            results: list[Any] = jax.block_until_ready(self._call(*operands))
+            return results
 
-def compute_run(run: Run, arrays: Sequence[Any]) -> list[Any]:
-    """The outputs of a run; each is rounded once, as it would be when it is written."""
+        def run(chosen: dict[str, Any]) -> tuple[Any, list[Any]]:
+            call = jax.jit(self._function, compiler_options=chosen)
+            return call, jax.block_until_ready(call(*operands))
+
+        self._call, results = first_working(self._platform, run)
+        return results
+
+
+def compute_run(
+    run: Run, arrays: Sequence[Any], native_call: Callable[..., Sequence[Any]] | None = None
+) -> list[Any]:
+    """The outputs of a run; each is rounded once, as it would be when it is written.
+
+    `native_call` computes a call that has no `compute`, from the call, its operands and the specs
+    of its outputs.
+    """
     held: dict[str | None, Any] = {None: None}
 
     def hold(name: str, array: Any) -> None:
@@ -189,11 +234,15 @@ def compute_run(run: Run, arrays: Sequence[Any]) -> list[Any]:
                 source, reader = run.views[view]
                 hold(view, reader(jnp, held[source]))
         definition = computation(call.kernel)
-        assert definition is not None
-        operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
-        results = definition.compute(ENGINE, *operands, **dict(call.attributes))
-        if not isinstance(results, tuple):
-            results = (results,)
+        if definition is None:
+            assert native_call is not None
+            specs = [run.specs[name] for name in call.outputs]
+            results = native_call(call, [held[name] for name in call.inputs], specs)
+        else:
+            operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
+            results = definition.compute(ENGINE, *operands, **dict(call.attributes))
+            if not isinstance(results, tuple):
+                results = (results,)
         for output, result in zip(call.outputs, results, strict=True):
             if output is not None:
                 hold(output, ENGINE.cast(result, run.specs[output].dtype))
