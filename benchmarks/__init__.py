@@ -4,5 +4,5 @@
 
 A case makes a job (`cases`, `suites`, `recipes`, `jobs`); contestants do it (`ours`, `peers`); the
 gate throws out wrong results (`gate`); the rest are timed in turns (`measure`) and reported
-(`report`, `plot`). Peers are used where they are installed.
+(`report`). Peers are used where they are installed.
 """

@@ -15,7 +15,7 @@ from anydml.core._progress import show_progress
 from anydml.core.errors import DeviceError
 from anydml.devices.device import Device
 from anydml.devices.threads import get_num_threads
-from benchmarks import machine, ours, peers, plot, recipes, report, stored
+from benchmarks import machine, ours, peers, recipes, report, stored
 from benchmarks.cases import Case, chosen
 from benchmarks.gate import Gate, outputs
 from benchmarks.jobs import Job
@@ -60,7 +60,6 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     show_default=True,
     help="Time for each contestant; everybody gets 3 runs at least.",
 )
-@click.option("--full", is_flag=True, help="Sizes up to 2^28 in the suite of types.")
 @click.option(
     "--from",
     "from_file",
@@ -69,7 +68,6 @@ _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 )
 @click.option("--json", "json_file", type=_FILE, help="Write everything to a JSON file.")
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write Markdown tables.")
-@click.option("--plot", "plot_file", type=_FILE, help="Draw the times of the first suite as SVG.")
 def command(
     cases: tuple[str, ...],
     suite_names: tuple[str, ...],
@@ -78,11 +76,9 @@ def command(
     with_peers: bool,
     repeat: int,
     seconds: float,
-    full: bool,
     from_file: Path | None,
     json_file: Path | None,
     markdown_file: Path | None,
-    plot_file: Path | None,
 ) -> None:
     """Compare anydml with NumPy, PyTorch, ONNX Runtime and JAX, if installed.
 
@@ -92,7 +88,7 @@ def command(
     selected = [
         (suite, found)
         for suite in suites_named(suite_names, device)
-        if (found := chosen(suite.cases(full), cases))
+        if (found := chosen(suite.cases, cases))
     ]
     if not selected:
         suite_list = ", ".join(suite_names)
@@ -102,7 +98,7 @@ def command(
     if only_list:
         _print_list(selected)
         return
-    for path in (json_file, markdown_file, plot_file):
+    for path in (json_file, markdown_file):
         if path and not path.absolute().parent.is_dir():
             raise click.UsageError(f"{path} cannot be written: there is no folder {path.parent}")
     if from_file:
@@ -115,9 +111,6 @@ def command(
         _write_json(json_file, described, outcomes)
     if markdown_file:
         markdown_file.write_text(report.as_markdown(described, outcomes), encoding="utf-8")
-    if plot_file:
-        first = [o for o in outcomes if o.suite is outcomes[0].suite]
-        plot.draw(plot_file, first, machine.in_one_line(described))
     wrong = [problem for outcome in outcomes for problem in outcome.wrong]
     if wrong:
         raise click.ClickException("\n".join(["wrong results:", *wrong]))
@@ -171,9 +164,6 @@ def _measured(
     print(machine.in_one_line(described))
     outcomes: list[report.Outcome] = []
     for suite, found in selected:
-        if suite.arrays and not find_spec(suite.arrays):
-            print(f"\n{suite.name}: left out, as {suite.arrays} is not installed")
-            continue
         lines = report.Lines(suite, found)
         print(f"\n{lines.heading()}")
         done = []
@@ -242,14 +232,9 @@ def run_case(
     if suite.kind == "patterns":
         entered = _patterns(case, gate, place)
     else:
-        if suite.kind == "threads":
-            entered = [ours.with_threads(job, threads), ours.with_threads(job, 1)]
-        elif suite.arrays:
-            entered = _on_arrays_of(suite.arrays, job, contenders, threads)
-        else:
-            entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
-            if not case.dispatch:
-                entered += [c for peer in contenders for c in peer.contestants(job)]
+        entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
+        if not case.dispatch:
+            entered += [c for peer in contenders for c in peer.contestants(job)]
         for contestant in entered:
             if not contestant.problem:
                 contestant.pass_gate(gate)
@@ -263,16 +248,6 @@ def run_case(
     del job
     gc.collect()
     return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic, into)
-
-
-def _on_arrays_of(
-    module: str, job: Job, contenders: Sequence[peers.Peer], threads: int
-) -> list[Contestant]:
-    """The array function on a peer's arrays, and the peer where it is among the contenders."""
-    (library,) = peers.installed(threads, (module,))
-    siblings = [peer for peer in contenders if peer.name == library.name]
-    entered = [ours.function(job, library=library)]
-    return entered + [c for peer in siblings for c in peer.contestants(job)]
 
 
 def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contestant]:

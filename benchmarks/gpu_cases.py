@@ -14,7 +14,7 @@ def _case(recipe: Recipe, name: str, title: str, **parameters: Any) -> Case:
     return Case(f"{family}/{name}", f"{family} {title}", recipe, parameters)
 
 
-def table(_full: bool = False) -> tuple[Case, ...]:
+def table() -> tuple[Case, ...]:
     """Top-k of every shape, nonzero, split and join, gathers, scatters."""
     return (*_top_k(), *_nonzero(), *_slabs(), *_gathers(), *_scatters())
 
@@ -98,31 +98,3 @@ def _scatters() -> Iterable[Case]:
                 coordinates=1)  # fmt: skip
     yield _case(nd, "8192x8192-from-16M", "8192² ← 16 M scalars", shape=square, count=16 * M,
                 coordinates=2)  # fmt: skip
-
-
-def adversarial(_full: bool = False) -> tuple[Case, ...]:
-    """Cases that take every algorithm, to be run on every pattern.
-
-    The gate takes by far the most of the time: none has more elements than an algorithm needs.
-    """
-    op, nonzero = recipes.top_k, recipes.nonzero_coordinates
-    gather, elements = recipes.gather, recipes.gather_elements
-    scatter = recipes.scatter_elements
-    square = (2 * K, 2 * K)
-    return (
-        _case(op, "300x16384-k50", "300×16384, k 50", shape=(300, 16 * K), k=50),
-        _case(op, "4M-k100", "4 M, k 100", shape=(4 * M,), k=100),
-        _case(op, "4x512K-k1000", "4×512 K, k 1000", shape=(4, 512 * K), k=1000),
-        _case(op, "1024x4096-k8", "1024×4096, k 8", shape=(K, 4 * K), k=8),
-        _case(op, "8192x128-k8", "8192×128, k 8", shape=(8 * K, 128), k=8),
-        _case(op, "50000x64-axis0-k10", "50000×64, axis 0, k 10", shape=(50000, 64), axis=0, k=10),
-        _case(nonzero, "2048x2048-50%", "2048², 50 %", shape=square, density=0.5),
-        _case(gather, "rows-128", "32 K rows of 128", shape=(32 * K, 128), count=32 * K),
-        _case(gather, "4M-from-4M", "4 M of 4 M", shape=(4 * M,), count=4 * M),
-        _case(elements, "elements-2048x2048-axis1", "elements 2048², axis 1", shape=square, axis=1),
-        _case(elements, "elements-2048x2048-axis0", "elements 2048², axis 0", shape=square, axis=0),
-        _case(scatter, "2048x2048-axis1", "2048², axis 1", shape=square, axis=1),
-        _case(scatter, "2048x2048-axis0", "2048², axis 0", shape=square, axis=0),
-        _case(scatter, "4M-from-4M", "4 M ← 4 M", shape=(4 * M,)),
-        _case(scatter, "16M-from-1M", "16 M ← 1 M", shape=(16 * M,), count=M),
-    )

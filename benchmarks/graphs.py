@@ -1,8 +1,8 @@
-"""Compiled graphs and small computed operators: ``python -m benchmarks graphs``.
+"""Compiled graphs: ``python -m benchmarks graphs``.
 
 A chain of eight elementwise operations on 16 M floats beside a plain copy, NumPy, PyTorch and ONNX
-Runtime, what a call of a small operator costs, and networks on one picture. Every result is checked
-against the reference device first, and a wrong one gets no time.
+Runtime, and networks on one picture. Every result is checked against the reference device first,
+and a wrong one gets no time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 
 import anydml as dml
 from anydml.devices.threads import get_num_threads
-from benchmarks import machine
+from benchmarks import layers, machine
 from benchmarks.jobs import Array
+from benchmarks.layers import CASES
 from benchmarks.measure import FEWEST, Budget, Contestant, PlainCopy, take_turns
 from benchmarks.networks import NETWORKS, SIZES, Close, contestants, session
 
@@ -119,29 +120,6 @@ def on_arrays(sizes: tuple[int, ...], threads: int) -> tuple[list[Contestant], E
     return found, expected
 
 
-def small_calls() -> tuple[list[Contestant], Expected]:
-    """An ADD of 16 elements by dispatch and by call."""
-    tensor = dml.TensorDesc("FLOAT32", (4, 4))
-    desc = dml.ElementWiseAdd.with_outputs(a_tensor=tensor, b_tensor=tensor)
-    compiled = dml.Device("cpu").create_operator(desc).compile()
-    x = np.arange(16, dtype=np.float32).reshape(4, 4)
-    y, z = x.copy(), np.empty_like(x)
-
-    def dispatch() -> Array:
-        compiled.dispatch(ATensor=x, BTensor=y, OutputTensor=z)
-        return z
-
-    def single(result: Any) -> tuple[Array, ...]:
-        return (result,)
-
-    found = [
-        Contestant("anydml", "dispatch", dispatch, single, strict=True),
-        Contestant("anydml", "call", lambda: compiled(x, y), single, strict=True),
-        Contestant("NumPy", "", lambda: np.add(x, y), single),
-    ]
-    return found, Expected(x + y)
-
-
 def processor_seconds(contestant: Contestant) -> float:
     """What a call takes of all processors together, which other programs disturb less."""
     times = []
@@ -160,8 +138,8 @@ def lines(budget: Budget) -> Iterator[str]:
     copies = PlainCopy(threads)
     cases: tuple[tuple[str, tuple[list[Contestant], Expected | Close], bool], ...] = (
         ("eight elementwise operations, 16 M floats", on_arrays((ELEMENTS,), threads), True),
-        ("ADD of 16 floats", small_calls(), False),
         *((network.__name__, contestants(network, SIZES, threads), False) for network in NETWORKS),
+        *((title, layers.contestants(title, threads), False) for title in CASES),
     )
     for title, (found, expected), copied in cases:
         for contestant in found:

@@ -45,27 +45,9 @@ class Job:
         rows that `scatter_nd` replaces, and what a gather does not pick. Memory is read by cache
         lines: between elements that lie closer than these, everything is.
         """
-        if self.operation in ("fill_value_sequence", "fill_value_constant"):
-            return int(prod(self.options["shape"]) * np.dtype(self.options["dtype"]).itemsize)
         first, *others = self.arrays
         size = first.nbytes
         match self.operation:
-            case "cast":
-                return int(size + first.size * np.dtype(self.options["dtype"]).itemsize)
-            case "pad":
-                pairs = zip(first.shape, self.options["pad_width"], strict=True)
-                return int(size + prod(n + sum(pair) for n, pair in pairs) * first.itemsize)
-            case "slice_window":
-                strides = [abs(step) for step in self.options["strides"]]
-                taken = prod(-(-n // step) for n, step in zip(first.shape, strides, strict=True))
-                return int(taken * (min(strides[-1] * first.itemsize, CACHE_LINE) + first.itemsize))
-            case "element_wise_identity":
-                return 2 * size
-            case "reverse_subsequences":
-                return 2 * size + others[0].nbytes
-            case "tile" | "upsample_2d":
-                times = self.options["repeats" if self.operation == "tile" else "scale"]
-                return int(size * (1 + prod(times)))
             case "top_k":
                 axis, k = self.options["axis"], int(self.options["k"])
                 results = first.size // first.shape[axis] * k

@@ -12,57 +12,31 @@ import anydml as dml
 from benchmarks.gate import Results
 from benchmarks.jobs import Array, Job
 from benchmarks.measure import Contestant
-from benchmarks.peers import Peer
 
 NAME: Final = "anydml"
-_OPERATORS: Final = (
-    "element_wise_identity", "fill_value_constant", "fill_value_sequence", "upsample_2d",
-)  # fmt: skip
-"""Jobs that no array function does, only a dispatch."""
 _DEFAULTS: Final = {"axis": 0, "largest": True, "reduction": None, "batch_dims": 0}
 
 
-def function(job: Job, outputs: Results | None = None, library: Peer | None = None) -> Contestant:
-    """The array function, with required arguments only; the operator if there is none.
+def function(job: Job, outputs: Results | None = None) -> Contestant:
+    """The array function, with required arguments only.
 
-    `outputs` are arrays for the results, one for each; `library` is the one whose arrays it gets,
-    NumPy's without it.
+    `outputs` are arrays for the results, one for each.
     """
-    if job.operation in _OPERATORS:
-        return dispatch(job)
     options = {name: value for name, value in job.options.items() if _needed(job, name, value)}
     called = getattr(dml, job.operation)
-    arrays = job.arrays if library is None else tuple(map(library.take, job.arrays))
     if outputs is not None:
         many = job.operation in ("top_k", "split")
         called = partial(called, out=outputs if many else outputs[0])
     match job.operation:
         case "top_k":
-            call = partial(called, *arrays, options.pop("k"), **options)
+            call = partial(called, *job.arrays, options.pop("k"), **options)
         case "split":
-            call = partial(called, *arrays, options.pop("sections"), **options)
+            call = partial(called, *job.arrays, options.pop("sections"), **options)
         case "join":
-            call = partial(called, arrays, **options)
-        case "cast":
-            call = partial(called, *arrays, options.pop("dtype"))
+            call = partial(called, job.arrays, **options)
         case _:
-            call = partial(called, *arrays, **options)
-    taken = results if library is None else library.results
-    return Contestant(NAME, f"dml.{job.operation}", call, taken, strict=True)
-
-
-def with_threads(job: Job, threads: int) -> Contestant:
-    """The array function on this many threads."""
-    contestant = function(job)
-    plain = contestant.call
-
-    def call() -> Any:
-        with dml.num_threads(threads):
-            return plain()
-
-    contestant.name = "1 thread" if threads == 1 else f"{threads} threads"
-    contestant.call = call
-    return contestant
+            call = partial(called, *job.arrays, **options)
+    return Contestant(NAME, f"dml.{job.operation}", call, results, strict=True)
 
 
 def dispatch(job: Job) -> Contestant:
@@ -91,8 +65,6 @@ def _needed(job: Job, name: str, value: Any) -> bool:
 
 def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
     tensor = dml.TensorDesc.from_array
-    if job.operation.startswith("fill_value"):
-        return _filled(**job.options)
     x, *others = job.arrays
     desc: dml.Descriptor
     bindings: dict[str, Any]
@@ -137,52 +109,10 @@ def _compiled(job: Job) -> tuple[Callable[[], None], Results]:
                 "UpdatesTensor": updates,
                 "OutputTensor": outputs[0],
             }
-        case "element_wise_identity":
-            outputs = (np.zeros_like(x),)
-            scale, bias = job.options["scale"], job.options["bias"]
-            desc = dml.ElementWiseIdentity(
-                input_tensor=tensor(x),
-                output_tensor=tensor(outputs[0]),
-                scale_bias=None if scale is None else dml.ScaleBias(scale, bias),
-            )
-            bindings = {"OutputTensor": outputs[0]}
-        case "upsample_2d":
-            height, width = job.options["scale"]
-            sizes = (*x.shape[:-2], x.shape[-2] * height, x.shape[-1] * width)
-            outputs = (np.zeros(sizes, x.dtype),)
-            desc = dml.Upsample2D(
-                input_tensor=tensor(x),
-                output_tensor=tensor(outputs[0]),
-                scale_size=dml.Size2D(width, height),
-                interpolation_mode=job.options["mode"].upper(),
-            )
-            bindings = {"OutputTensor": outputs[0]}
         case _:
             raise ValueError(f"operation: no dispatch is measured for {job.operation!r}")
     compiled = dml.Device("cpu").create_operator(desc).compile()
     return partial(compiled.dispatch, InputTensor=x, **bindings), outputs
-
-
-def _filled(
-    shape: tuple[int, ...], dtype: str, start: float = 0, delta: float = 0,
-    value: float | None = None,
-) -> tuple[Callable[[], None], Results]:  # fmt: skip
-    output = np.zeros(shape, dtype)
-    tensor = dml.TensorDesc.from_array(output)
-    desc: dml.Descriptor
-    if value is None:
-        desc = dml.FillValueSequence(
-            output_tensor=tensor,
-            value_data_type=tensor.data_type,
-            value_start=start,
-            value_delta=delta,
-        )
-    else:
-        desc = dml.FillValueConstant(
-            output_tensor=tensor, value_data_type=tensor.data_type, value=value
-        )
-    compiled = dml.Device("cpu").create_operator(desc).compile()
-    return partial(compiled.dispatch, OutputTensor=output), (output,)
 
 
 def _scatter(job: Job, x: Array, indices: Array, updates: Array) -> dml.Descriptor:

@@ -1,4 +1,4 @@
-"""Write the measured tables and the plot: README.md, docs/performance.md, gpu.md and images/.
+"""Write the measured tables of README.md, docs/performance.md and docs/gpu.md.
 
     python -m benchmarks.show
 
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import machine, plot, stored
+from benchmarks import stored
 from benchmarks.report import Outcome, as_markdown
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -25,7 +25,6 @@ README: Final = ROOT / "README.md"
 PAGE: Final = ROOT / "docs" / "performance.md"
 GPU_RESULTS: Final = ROOT / "benchmarks" / "gpu-h200.json"
 GPU_PAGE: Final = ROOT / "docs" / "gpu.md"
-PLOT: Final = ROOT / "docs" / "images" / "benchmark.svg"
 
 # One or two for each operator, among them what is not faster than everybody else.
 REPRESENTATIVE: Final = (
@@ -95,11 +94,9 @@ def _replaced(text: str, mark: str, table: str) -> str:
 
 
 def main() -> None:
-    """Write the pages and the plot."""
-    results = document()
-    for path, text in pages(results).items():
+    """Write the pages."""
+    for path, text in pages(document()).items():
         path.write_text(text)
-    plot.draw(PLOT, representative(measured(results)), machine.in_one_line(results["machine"]))
 
 
 if __name__ == "__main__":

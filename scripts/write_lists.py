@@ -3,6 +3,7 @@
 - src/anydml/ops/__init__.py: the imports of all definitions, the only list of them;
 - src/anydml/functions/_public.py: the imports of all array functions, the only list of them;
 - src/anydml/core/_literals.py: the words of native/common/*.def, for type checkers;
+- src/anydml/portable/_tables.py: their tables, for an installation without native modules;
 - docs/names.md, docs/array-functions.md: the first table of each.
 
 A test compares the committed files with what it gives.
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from anydml import _native
 from anydml.core.enums import NamedEnum
@@ -33,11 +35,12 @@ IMPORTS = DEFINITIONS / "__init__.py"
 FUNCTIONS = ROOT / "src" / "anydml" / "functions"
 PUBLIC = FUNCTIONS / "_public.py"
 LITERALS = ROOT / "src" / "anydml" / "core" / "_literals.py"
+TABLES = ROOT / "src" / "anydml" / "portable" / "_tables.py"
 
 
 def modules() -> dict[Path, str]:
     """The text of every module that is written, by its path."""
-    return {IMPORTS: imports(), PUBLIC: public_functions(), LITERALS: literals()}
+    return {IMPORTS: imports(), PUBLIC: public_functions(), LITERALS: literals(), TABLES: tables()}
 
 
 def imports() -> str:
@@ -145,6 +148,35 @@ def _importing(title: str, names: dict[str, list[str]]) -> str:
             "",
         ]
     )
+
+
+def tables() -> str:
+    """The module with the tables of native/common/*.def."""
+    codes = {name: code for name, (_, code) in _native.native.added_types().items()}
+    return "\n".join(
+        [
+            f'"""The element types and modes of native/common/*.def. {_WRITTEN}."""',
+            "",
+            "from typing import Any, Final",
+            "",
+            f"TABLES: Final[dict[str, Any]] = {_literal(_native.native.tables())}",
+            f"DLPACK_CODES: Final = {_literal(codes)}",
+            "",
+        ]
+    )
+
+
+def _literal(value: Any, indent: str = "") -> str:
+    """The text of a table, a line for each member."""
+    more = indent + "    "
+    if isinstance(value, dict):
+        lines = [f"{more}{_literal(k)}: {_literal(v, more)}," for k, v in value.items()]
+        return "\n".join(["{", *lines, indent + "}"])
+    if isinstance(value, list):
+        return "\n".join(["[", *(f"{more}{_literal(member)}," for member in value), indent + "]"])
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))})"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def literals() -> str:

@@ -1,6 +1,7 @@
 """What all tests share: hypothesis profiles, and which tests run without being asked for."""
 
 import os
+import time
 import zlib
 from pathlib import Path
 
@@ -34,6 +35,7 @@ _ON_REQUEST = ("slow", "heavy", "soak", "gpu")
 def pytest_addoption(parser):
     parser.addoption("--shard", metavar="N/OF", default="1/1", help="the Nth part of the tests")
     parser.addoption("--note-passed", metavar="FILE", help="write the names of what passes")
+    parser.addoption("--seconds", type=float, help="leave out what has not begun after so long")
     parser.addoption("--leave-out", metavar="FILE", help="tests that another run noted")
 
 
@@ -49,6 +51,20 @@ def pytest_collection_modifyitems(config, items):
 
     config.hook.pytest_deselected(items=[item for item in items if not runs(item)])
     items[:] = filter(runs, items)
+
+
+_BEGIN = pytest.StashKey[float]()
+
+
+def pytest_sessionstart(session):
+    session.stash[_BEGIN] = time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    most = item.config.option.seconds
+    if most is not None and time.monotonic() - item.session.stash[_BEGIN] > most:
+        pytest.skip(f"not begun after {most:g} seconds")
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -75,11 +75,3 @@ class Peer:
         except Exception as error:  # whatever it raises means that it does not do this job
             return [Contestant(self.name, problem=f"refused: {first_line(error)}")]
         return [Contestant(self.name, keywords, call, results) for keywords, call in ways]
-
-
-def exact(dtype: str, last: float) -> bool:
-    """Whether a type has every whole number up to the last: then sums are not rounded."""
-    kind = np.dtype(dtype)
-    if kind.kind == "f":
-        return last <= 2 ** (np.finfo(kind).nmant + 1) and last == int(last)
-    return last <= np.iinfo(kind).max

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.gate import window
 from benchmarks.jobs import Array
-from benchmarks.peers._peer import Call, Peer, Ways, exact
+from benchmarks.peers._peer import Call, Peer, Ways
 
 _UPDATE: Final = {None: "set", "add": "add", "mul": "multiply", "min": "min", "max": "max"}
 
@@ -114,69 +112,3 @@ class JAX(Peer):
         for _ in range(batch_dims):
             taken = jax.vmap(taken)
         yield "x[i, ..]", self._compiled(taken, x, indices)
-
-    def cast(self, x: Any, dtype: str) -> Ways:
-        """The result needs no conversion."""
-        yield "astype", self._compiled(lambda x: x.astype(dtype), x)
-
-    def pad(self, x: Any, pad_width: Any, mode: str) -> Ways:
-        """The result needs no conversion."""
-        mode_name, jnp = "reflect" if mode == "reflection" else mode, self.jax.numpy
-        yield "pad", self._compiled(lambda x: jnp.pad(x, pad_width, mode_name), x)
-
-    def slice_window(self, x: Any, **options: Any) -> Ways:
-        """Indexing by slices."""
-        inside = window(options)
-        steps = tuple(slice(None, None, step) for step in options["strides"])
-        yield "x[::s]", self._compiled(lambda x: x[inside][steps], x)
-
-    def element_wise_identity(self, x: Any, scale: float | None, bias: float) -> Ways:
-        """One expression."""
-        jnp = self.jax.numpy
-        if scale is None:
-            yield "copy", self._compiled(jnp.copy, x)
-        elif np.dtype(x.dtype).kind == "f":
-            factor, summand = x.dtype.type(scale), x.dtype.type(bias)
-            yield "x * s + b", self._compiled(lambda x: x * factor + summand, x)
-
-    def fill_value_sequence(self, shape: Any, dtype: str, start: float, delta: float) -> Ways:
-        """The result needs no conversion, where the type has every number."""
-        jnp, stop = self.jax.numpy, start + delta * prod(shape)
-        if exact(dtype, stop - delta):
-            yield (
-                "arange",
-                self._compiled(lambda: jnp.arange(start, stop, delta, dtype).reshape(shape)),
-            )
-
-    def fill_value_constant(self, shape: Any, dtype: str, value: float) -> Ways:
-        """The result needs no conversion."""
-        jnp = self.jax.numpy
-        yield "full", self._compiled(lambda: jnp.full(shape, value, dtype))
-
-    def tile(self, x: Any, repeats: Any) -> Ways:
-        """The result needs no conversion."""
-        jnp = self.jax.numpy
-        yield "tile", self._compiled(lambda x: jnp.tile(x, repeats), x)
-
-    def reverse_subsequences(self, x: Any, lengths: Any, axis: int) -> Ways:
-        """Positions, and a gather of them."""
-        jnp = self.jax.numpy
-        positions = jnp.arange(x.shape[axis]).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
-
-        def reverse_rows(x: Any, lengths: Any) -> Any:
-            at = jnp.where(positions < lengths, lengths - 1 - positions, positions)
-            return jnp.take_along_axis(x, at, axis, mode="promise_in_bounds")
-
-        yield "take_along_axis", self._compiled(reverse_rows, x, lengths)
-
-    def upsample_2d(self, x: Any, scale: Any, mode: str) -> Ways:
-        """Two passes, or the function for images."""
-        jnp, resize = self.jax.numpy, self.jax.image.resize
-        shape = (*x.shape[:-2], x.shape[-2] * scale[0], x.shape[-1] * scale[1])
-        if mode == "linear":
-            yield "resize", self._compiled(lambda x: resize(x, shape, "linear"), x)
-        else:
-            yield (
-                "repeat, repeat",
-                self._compiled(lambda x: jnp.repeat(jnp.repeat(x, scale[1], -1), scale[0], -2), x),
-            )

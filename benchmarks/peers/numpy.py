@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.gate import window
 from benchmarks.jobs import Array
-from benchmarks.peers._peer import Peer, Ways, exact
+from benchmarks.peers._peer import Peer, Ways
 
 _COMBINE: Final[dict[str, Any]] = {
     "add": np.add,
@@ -204,71 +202,6 @@ class NumPy(Peer):
         """Rows only: indexing has no form for it."""
         if not batch_dims and indices.shape[-1] == 1:
             yield "take", lambda: np.take(x, indices[..., 0], 0, out=outs[0])
-
-    def cast(self, x: Array, dtype: str) -> Ways:
-        """The result needs no conversion."""
-        yield "astype", lambda: x.astype(dtype)
-
-    def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
-        """The result needs no conversion."""
-        mode_name: Any = "reflect" if mode == "reflection" else mode
-        yield "pad", lambda: np.pad(x, pad_width, mode_name)
-
-    def slice_window(self, x: Array, **options: Any) -> Ways:
-        """A view, and a copy of it."""
-        inside = window(options)
-        steps = tuple(slice(None, None, step) for step in options["strides"])
-        view: Array = x[inside][steps]
-        yield "x[::s].copy", view.copy
-
-    def element_wise_identity(self, x: Array, scale: float | None, bias: float) -> Ways:
-        """Two passes, the second in place."""
-        if scale is None:
-            yield "copy", x.copy
-        elif x.dtype.kind == "f":
-            factor, summand = x.dtype.type(scale), x.dtype.type(bias)
-
-            def scaled() -> Array:
-                y: Array = x * factor
-                y += summand
-                return y
-
-            yield "x * s, y += b", scaled
-
-    def fill_value_sequence(
-        self, shape: tuple[int, ...], dtype: str, start: float, delta: float
-    ) -> Ways:
-        """The result needs no conversion, where the type has every number."""
-        stop = start + delta * prod(shape)
-        arange: Any = np.arange  # which has no form for a type by name
-        if exact(dtype, stop - delta):
-            yield "arange", lambda: arange(start, stop, delta, dtype).reshape(shape)
-
-    def fill_value_constant(self, shape: tuple[int, ...], dtype: str, value: float) -> Ways:
-        """The result needs no conversion."""
-        yield "full", lambda: np.full(shape, value, dtype)
-
-    def tile(self, x: Array, repeats: tuple[int, ...]) -> Ways:
-        """The result needs no conversion."""
-        yield "tile", lambda: np.tile(x, repeats)
-
-    def reverse_subsequences(self, x: Array, lengths: Array, axis: int) -> Ways:
-        """A sequence after the other, turned in place."""
-        counts = lengths.reshape(-1).tolist()
-
-        def reverse_rows() -> Array:
-            y = x.copy()
-            for row, source, count in zip(y, x, counts, strict=True):
-                row[:count] = source[:count][::-1]
-            return y
-
-        if axis == 1:
-            yield "copy, x[:n][::-1]", reverse_rows
-
-    def upsample_2d(self, x: Array, scale: tuple[int, int], mode: str) -> Ways:
-        """Two passes, the nearest element only."""
-        if mode != "linear":
-            yield "repeat, repeat", lambda: x.repeat(scale[1], -1).repeat(scale[0], -2)
 
 
 def _slice(array: Array, axis: int, taken: slice) -> Array:

@@ -128,55 +128,6 @@ class ONNXRuntime(Peer):
         run = self._node("GatherND", [x, indices], into=outs, batch_dims=batch_dims)
         yield "GatherND, IOBinding", run
 
-    def cast(self, x: Array, dtype: str) -> Ways:
-        """Cast."""
-        to = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        yield "Cast", self._node("Cast", [x], to=to)
-
-    def pad(self, x: Array, pad_width: Any, mode: str) -> Ways:
-        """Pad."""
-        pads = np.array([pair[side] for side in (0, 1) for pair in pad_width])
-        mode_name = "reflect" if mode == "reflection" else mode
-        yield "Pad", self._node("Pad", [x], constants={"pads": pads}, mode=mode_name)
-
-    def slice_window(self, x: Array, starts: Any, sizes: Any, strides: Any) -> Ways:
-        """Slice, which begins at the end where a stride is negative."""
-        minimum = np.iinfo(np.int64).min
-        triples = list(zip(starts, sizes, strides, strict=True))
-        constants = {
-            "starts": np.array([at if step > 0 else at + n - 1 for at, n, step in triples]),
-            "ends": np.array([at + n if step > 0 else at - 1 for at, n, step in triples]),
-            "axes": np.arange(x.ndim),
-            "steps": np.array(strides),
-        }
-        below = [i for i, (at, _, step) in enumerate(triples) if step < 0 and at == 0]
-        constants["ends"][below] = minimum
-        yield "Slice", self._node("Slice", [x], constants=constants)
-
-    def tile(self, x: Array, repeats: tuple[int, ...]) -> Ways:
-        """Tile."""
-        yield "Tile", self._node("Tile", [x], constants={"repeats": np.array(repeats)})
-
-    def reverse_subsequences(self, x: Array, lengths: Array, axis: int) -> Ways:
-        """ReverseSequence."""
-        if axis == 1:
-            counts = lengths.reshape(-1).astype(np.int64)
-            run = self._node("ReverseSequence", [x, counts], batch_axis=0, time_axis=1)
-            yield "ReverseSequence", run
-
-    def upsample_2d(self, x: Array, scale: tuple[int, int], mode: str) -> Ways:
-        """Resize."""
-        constants = {
-            "regions": np.zeros(0, np.float32),
-            "scales": np.array([1] * (x.ndim - 2) + list(scale), np.float32),
-        }
-        options: dict[str, Any] = (
-            {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
-            if mode == "linear"
-            else {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-        )
-        yield "Resize", self._node("Resize", [x], constants=constants, **options)
-
     def _node(
         self,
         operator: str,

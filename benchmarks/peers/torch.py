@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from math import prod
 from typing import Any, Final
 
 from benchmarks.jobs import Array
-from benchmarks.peers._peer import Peer, Ways, exact
+from benchmarks.peers._peer import Peer, Ways
 
 _REDUCE: Final = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax"}
 
@@ -187,68 +186,3 @@ class PyTorch(Peer):
         if not batch_dims and indices.shape[-1] == 1 and indices.ndim == 2:
             rows = indices[:, 0]
             yield "index_select", lambda: self.torch.index_select(x, 0, rows, out=outs[0])
-
-    def cast(self, x: Any, dtype: str) -> Ways:
-        """The result needs no conversion."""
-        kind = getattr(self.torch, dtype)
-        yield "to", lambda: x.to(kind)
-
-    def pad(self, x: Any, pad_width: Any, mode: str) -> Ways:
-        """Paddings from the last axis on; modes but the constant one take images only."""
-        flat = [n for pair in reversed(pad_width) for n in pair]
-        mode_name = {"reflection": "reflect", "edge": "replicate"}.get(mode, mode)
-        padded = self.torch.nn.functional.pad
-        if mode == "constant":
-            yield "pad", lambda: padded(x, flat)
-            return
-        while len(flat) > 2 and flat[-2:] == [0, 0]:
-            flat = flat[:-2]
-        yield "pad", lambda: padded(x, flat, mode_name)
-
-    def slice_window(self, x: Any, starts: Any, sizes: Any, strides: Any) -> Ways:
-        """A view, and a copy of it; it has no negative strides, but turns axes round."""
-        torch = self.torch
-        reversed_axes = [axis for axis, step in enumerate(strides) if step < 0]
-        window = tuple(
-            slice(start, start + size) for start, size in zip(starts, sizes, strict=True)
-        )
-        if not reversed_axes:
-            steps = tuple(slice(None, None, step) for step in strides)
-            form = torch.contiguous_format
-            yield "x[::s].clone", lambda: x[window][steps].clone(memory_format=form)
-        elif all(abs(step) == 1 for step in strides):
-            yield "flip", lambda: torch.flip(x[window], reversed_axes)
-
-    def element_wise_identity(self, x: Any, scale: float | None, bias: float) -> Ways:
-        """One pass, or two, the second in place."""
-        torch = self.torch
-        if scale is None:
-            yield "clone", x.clone
-        elif x.is_floating_point():
-            summand = torch.tensor(bias, dtype=x.dtype)
-            yield "add with alpha", lambda: torch.add(summand, x, alpha=scale)
-            yield "x * s, add_", lambda: (x * scale).add_(bias)
-
-    def fill_value_sequence(self, shape: Any, dtype: str, start: float, delta: float) -> Ways:
-        """The result needs no conversion, where the type has every number."""
-        torch, count = self.torch, prod(shape)
-        stop, kind = start + delta * count, getattr(self.torch, dtype)
-        if exact(dtype, stop - delta):
-            yield "arange", lambda: torch.arange(start, stop, delta, dtype=kind).reshape(shape)
-
-    def fill_value_constant(self, shape: Any, dtype: str, value: float) -> Ways:
-        """The result needs no conversion."""
-        torch, kind = self.torch, getattr(self.torch, dtype)
-        yield "full", lambda: torch.full(shape, value, dtype=kind)
-
-    def tile(self, x: Any, repeats: Any) -> Ways:
-        """The result needs no conversion."""
-        yield "tile", lambda: self.torch.tile(x, repeats)
-
-    def upsample_2d(self, x: Any, scale: Any, mode: str) -> Ways:
-        """The result needs no conversion."""
-        larger = self.torch.nn.functional.interpolate
-        if mode == "linear":
-            yield "interpolate", lambda: larger(x, scale_factor=scale, mode="bilinear")
-        else:
-            yield "interpolate", lambda: larger(x, scale_factor=scale, mode="nearest")

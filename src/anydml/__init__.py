@@ -1,10 +1,16 @@
 """The DirectML operator system on Linux: descriptors, rules and guarantees of its pages."""
 
+from contextlib import suppress as _suppress
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import NoReturn as _NoReturn
 
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
-from anydml import _command, _processor  # noqa: F401
+from anydml import _command  # noqa: F401
+
+with _suppress(ModuleNotFoundError):  # where there are no native modules
+    _import_module("anydml._processor")
+
 from anydml import ops as _ops
 from anydml._notebooks import attach as _attach_notebook_forms
 from anydml.core.dtypes import DataType
@@ -50,13 +56,21 @@ from anydml.ops._pages import Support, TensorSupport
 from anydml.ops._registry import from_json, support, tolerance
 from anydml.ops._registry import function_called as _function_called
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 _attach_notebook_forms()
 
 if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
 
-    def __getattr__(name: str) -> _NoReturn:
+    def __getattr__(name: str) -> _ModuleType:
+        if name in ("dask", "jax", "pydirectml", "torch"):  # each loads its library
+            try:
+                return _import_module(f"anydml.{name}")
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] != name:
+                    raise
+                message = f"anydml.{name}: expected the package {name}, which is not installed"
+                raise ModuleNotFoundError(message, name=name) from error
         called = None if name.startswith("_") else _function_called(name)
         hint = f"; use {called}" if called else ""
         raise AttributeError(f"module 'anydml' has no attribute {name!r}{hint}")

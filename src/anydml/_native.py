@@ -1,20 +1,30 @@
 """The native extension, with the kernels of the best instruction-set level that can be used.
 
-``ANYDML_INSTRUCTION_SET`` (``v2``, ``v3``, ``v4``) forces a level, for tests.
+``ANYDML_INSTRUCTION_SET`` (``v2``, ``v3``, ``v4``) forces a level, for tests. ``python`` forces the
+kernels on NumPy (`anydml.portable`), which also run where the extension is not installed.
 """
 
 from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
-from anydml._processor import levels as processor_levels
 from anydml.core.errors import DeviceError
 
 VARIABLE: Final = "ANYDML_INSTRUCTION_SET"
-native: Final[Any] = import_module("anydml._bindings")
 LEVELS: Final = ("v4", "v3", "v2", "baseline")
+PORTABLE: Final = "python"
+
+
+def _extension() -> Any:
+    if os.environ.get(VARIABLE) == PORTABLE or find_spec("anydml._bindings") is None:
+        return import_module("anydml.portable.bindings")
+    return import_module("anydml._bindings")
+
+
+native: Final[Any] = _extension()
 
 
 def kernels_path(level: str) -> str:
@@ -29,19 +39,27 @@ def built_levels() -> list[str]:
 
 def usable_levels() -> list[str]:
     """The levels that this installation has and this processor runs, best first."""
-    runs = processor_levels()
+    if not has_extension():
+        return [PORTABLE]
+    runs = import_module("anydml._processor").levels()
     return [level for level in built_levels() if level in runs]
+
+
+def has_extension() -> bool:
+    """Whether the native extension runs, and not its names on NumPy."""
+    return bool(native.__name__ == "anydml._bindings")
 
 
 def _load() -> str:
     levels = usable_levels()
     if not levels:
+        runs = import_module("anydml._processor").levels()
         raise ImportError(
             f"anydml: expected a processor that runs {' or '.join(built_levels())} (the x86-64 "
             "levels that this installation was built for), got one that runs "
-            f"{processor_levels()[0] if processor_levels() else 'none that anydml supports'}; "
+            f"{runs[0] if runs else 'none that anydml supports'}; "
             "build it on this machine, or for all levels with "
-            "`pip install -C cmake.define.ANYDML_LEVELS=all .`"
+            "`ANYDML_LEVELS=all pip install .`"
         )
     forced = os.environ.get(VARIABLE)
     if forced and forced not in levels:
@@ -56,12 +74,20 @@ def _load() -> str:
 LEVEL: Final = _load()
 
 
+def describe_level() -> str:
+    """The level of the kernels, for people; of the kernels on NumPy, why these run."""
+    if has_extension():
+        return LEVEL
+    forced = os.environ.get(VARIABLE) == PORTABLE
+    return f"NumPy ({f'{VARIABLE}={PORTABLE}' if forced else 'no native modules installed'})"
+
+
 class ElementType(NamedTuple):
     """An element type that the kernels know."""
 
     name: str
     number: int
-    """Of DML_TENSOR_DATA_TYPE, above 63 where DirectML has none; 0: elements are only moved."""
+    """In DML_TENSOR_DATA_TYPE, above 63 where DirectML has none; 0: elements are only moved."""
     size: int
     kind: str
     in_numpy: bool

@@ -10,15 +10,25 @@ from benchmarks.measure import Budget
 def test_everybody_passes_the_gate():
     small = (1, 3, 64, 64)
     networks = [graphs.contestants(network, small, 1) for network in graphs.NETWORKS]
-    for found, expected in (graphs.on_arrays((3, 5), 1), graphs.small_calls(), *networks):
+    for found, expected in (graphs.on_arrays((3, 5), 1), *networks):
         for contestant in found:
             contestant.pass_gate(expected)
             assert contestant.problem == "", contestant.label
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("title", graphs.CASES)
+def test_layers_pass_the_gate(title):
+    found, expected = graphs.layers.contestants(title, 1, scale=16)
+    for contestant in found:
+        contestant.pass_gate(expected)
+        assert contestant.problem == "", contestant.label
+
+
 def test_a_wrong_result_gets_no_time(monkeypatch, capsys):
     monkeypatch.setattr(graphs, "ELEMENTS", 30)
     monkeypatch.setattr(graphs, "NETWORKS", ())
+    monkeypatch.setattr(graphs, "CASES", ())
     monkeypatch.setattr(graphs, "eager", lambda x, y, clip, relu: x)
     graphs.main(Budget(runs=1, seconds=0))
     text = capsys.readouterr().out

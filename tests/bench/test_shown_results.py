@@ -1,10 +1,9 @@
-"""The tables and the plot that are shown are those of the committed results."""
+"""The tables that are shown are those of the committed results."""
 
 import json
 
 import pytest
 
-from benchmarks import machine
 from benchmarks import show as shown
 from benchmarks.report import geometric_mean
 
@@ -62,20 +61,13 @@ def test_a_mean_of_what_does_not_end_early():
     assert "**Of copy bandwidth** is" in page
 
 
-def test_the_plot_is_of_the_results():
-    line = machine.in_one_line(RESULTS["machine"]).encode()
-    assert line in shown.PLOT.read_bytes(), "run python -m benchmarks.show"
-
-
 def test_it_writes_them_all(tmp_path, monkeypatch):
-    for name in ("README", "PAGE", "PLOT"):
+    for name in ("README", "PAGE", "GPU_PAGE"):
         copy = tmp_path / getattr(shown, name).name
         copy.write_bytes(getattr(shown, name).read_bytes())
         monkeypatch.setattr(shown, name, copy)
-    before, plotted = shown.README.read_text(), shown.PLOT.read_bytes()
-    shown.PLOT.unlink()
+    before = shown.README.read_text()
     block = before.index("<!-- bench:begin -->"), before.index("<!-- bench:end -->")
     shown.README.write_text(f"{before[: block[0]]}<!-- bench:begin -->\nx{before[block[1] :]}")
     shown.main()
     assert shown.README.read_text() == before
-    assert shown.PLOT.read_bytes() == plotted

@@ -166,7 +166,7 @@ class TestRun:
             ("m.json", b"", "Expected a JSON model of DxDispatch, got an empty file"),
             ("m.json", b"\xff\xfe{\0}\0", "got UTF-16 text: save it as UTF-8"),
             ("m.json", b"[]", "Expected an object, got []"),
-            ("m.json", b"[" * 100_000, "nested too deeply"),
+            ("m.json", b"[" * 100_000, "nested more than 100 deep"),
         ],
     )
     def test_errors_are_one_message(self, call, tmp_path, name, content, message):

@@ -102,18 +102,25 @@ def test_integers_differ_by_exactly(kind, one, other):
         assert found.beyond == 1
         assert found.first.difference == difference
         assert f"({difference})" in found.lines()[0]
-        accepted = Bounds(atol=float(difference))
-        assert compare(np.array([got], kind), np.array([expected], kind), accepted).beyond == 0
 
 
-def test_the_bounds_of_large_integers():
-    expected = np.array([2**63], np.uint64)
-    got = expected + np.uint64(1000)
-    assert compare(got, expected, Bounds(atol=999)).beyond == 1
-    assert compare(got, expected, Bounds(atol=1000)).beyond == 0
-    assert compare(got, expected, Bounds(rtol=1000 / 2**63)).beyond == 0
-    assert compare(got, expected, Bounds(rtol=999 / 2**63)).beyond == 1
-    assert compare(got, expected, Bounds(atol=1e300)).beyond == 0
+@pytest.mark.parametrize("kind", ["i1", "u1", "i4", "u8"])
+@pytest.mark.parametrize("option", ["--rtol", "--atol", "--ulp"])
+def test_integers_are_compared_exactly_whatever_the_bounds(files, capsys, kind, option):
+    got, expected = np.array([[100, 7]], kind), np.array([[101, 7]], kind)
+    names = files(got, expected)
+    assert cli.main(["compare", *names, option, "1"]) == 1
+    out = capsys.readouterr().out
+    assert "1 differ (integers are compared exactly); the first at [0, 0]: got 100" in out
+
+
+def test_files_in_fortran_order(files, capsys):
+    array = np.arange(6, dtype=np.int32).reshape(2, 3)
+    plain, transposed, other = files(array, np.asfortranarray(array), array.T)
+    assert cli.main(["compare", plain, transposed]) == 0
+    assert cli.main(["compare", transposed, plain]) == 0
+    assert cli.main(["compare", plain, other]) == 1
+    assert "expected the same shape, got (2, 3) and (3, 2)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

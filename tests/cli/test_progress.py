@@ -10,7 +10,7 @@ import pytest
 
 from anydml.cli import command as cli
 from anydml.core._progress import show_progress
-from anydml.models import run_model, runner
+from anydml.models import run, run_model
 from anydml.models.examples import example_model
 
 
@@ -52,14 +52,14 @@ def test_nothing_is_said_elsewhere(monkeypatch):
 
 
 def test_repeated_dispatches_say_how_far_they_are(monkeypatch):
-    monkeypatch.setattr(runner, "_PROGRESS_SECONDS", 0)
+    monkeypatch.setattr(run, "_PROGRESS_SECONDS", 0)
     messages = []
     run_model(example_model("TILE"), repeat=4, write=lambda _: None, progress=messages.append)
     assert messages == [*(f"Command at index 0: {i} of 4 runs" for i in range(4)), ""]
 
 
 def test_the_command_says_it_on_a_terminal(capsys, terminal, monkeypatch):
-    monkeypatch.setattr(runner, "_PROGRESS_SECONDS", 0)
+    monkeypatch.setattr(run, "_PROGRESS_SECONDS", 0)
     read = terminal()
     assert cli.main(["run", "--example", "tile", "--repeat", "3"]) == 0
     assert "Command at index 0: 2 of 3 runs\r\033[K" in read()

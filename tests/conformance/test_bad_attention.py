@@ -169,15 +169,21 @@ BROKEN = [
         grouped(query_tensor=None, key_tensor=None, stacked_query_key_tensor=PAIR),
         "KeyValueHeadCount: expected 4 (QueryHeadCount, as StackedQueryKeyTensor has queries and "
         "keys), got 2",
+        "StackedQueryKeyTensor.Sizes[2]: expected 4 (of {2, 3, 4, 2, 4}), got 2",
     ),
     (
         grouped(past_sequence_lengths_tensor=T("FLOAT32", (2,))),
         "PastKeyTensor: expected a tensor (PastSequenceLengthsTensor counts its keys), got None",
+        "KeyTensor.Sizes[2]: expected 4 (of {2, 3, 4}), got 8",
+        "OutputTensor.Sizes[2]: expected 16 (the inputs imply {2, 3, 16}), got 8",
     ),
     (
         grouped(past_sequence_lengths_tensor=T("INT32", (2,)), **PAST),
         "PastSequenceLengthsTensor.DataType: expected one of FLOAT32, FLOAT16 at feature level 6_4 "
         "(INT32 at no level), got INT32",
+        "KeyTensor.Sizes[2]: expected 4 (of {2, 3, 4}), got 8",
+        "PastKeyTensor.Sizes[3]: expected 2 (of {2, 2, 5, 2}), got 4",
+        "OutputTensor.Sizes[2]: expected 16 (the inputs imply {2, 3, 16}), got 8",
     ),
     (
         quantize(quantization_type="NONE"),

@@ -7,8 +7,7 @@ import pytest
 
 import anydml as dml
 from anydml.ops._registry import OPERATORS
-from support.choices import Seeded
-from support.descriptors import descriptor, plain_values
+from support.descriptors import plain_values, shared
 
 T = dml.TensorDesc
 
@@ -22,7 +21,7 @@ def spellings(desc):
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("kind", dict.fromkeys(OPERATORS.values()), ids=lambda kind: kind.NAME)
 def test_every_mixture_of_names_binds(kind, device):
-    desc = descriptor(Seeded(3), kind, packed=True)
+    desc = shared(kind, 3, packed=True)
     compiled = dml.Device(device).create_operator(desc).compile()
     inputs = [info.name for info in desc.bind_points() if info.role.name == "INPUT"]
     expected = plain_values(desc)

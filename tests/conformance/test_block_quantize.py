@@ -9,8 +9,8 @@ import pytest
 from onnx_nodes import attributes_of, node_cases
 
 import anydml as dml
-from anydml.models.loader import model_from_text
-from anydml.models.runner import run_model
+from anydml.models.check import model_from_text
+from anydml.models.run import run_model
 from support.computed import NAMES, bindings, device_named
 
 T = dml.TensorDesc

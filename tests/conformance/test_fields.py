@@ -372,7 +372,8 @@ def test_a_kernel_of_the_cpu_is_given_nothing_for_what_is_left_out(monkeypatch):
 
 
 def test_a_left_out_tensor_in_a_model(known, tmp_path):
-    from anydml.models.dispatchables import binding_problems, read_bindings
+    from anydml.models.check import binding_problems
+    from anydml.models.operators import read_bindings
 
     bindings = read_bindings({"InputTensor": "x", "OutputTensor": "y", "BiasTensor": "z"})
     problems = [*binding_problems(everything(), bindings, {}, initial=False)]

@@ -12,7 +12,7 @@ from anydml.core.program import ArraySpec, IndexUse
 from anydml.ops._registry import OPERATORS
 from support import strategies
 from support.choices import Seeded
-from support.descriptors import descriptor
+from support.descriptors import descriptor, shared
 
 every_kind = pytest.mark.parametrize(
     "kind", dict.fromkeys(OPERATORS.values()), ids=lambda kind: kind.NAME
@@ -45,7 +45,7 @@ def test_slots_are_the_tensors_without_padding(kind, data):
 
 @every_kind
 def test_programs_are_frozen_hashable_picklable_and_printable(kind):
-    program = descriptor(Seeded(5), kind).lower()
+    program = shared(kind, 5).lower()
     again = descriptor(Seeded(5), kind).lower()
     assert program == again
     assert hash(program) == hash(again)
@@ -57,7 +57,7 @@ def test_programs_are_frozen_hashable_picklable_and_printable(kind):
 
 @every_kind
 def test_only_what_clamps_lowers_differently(kind):
-    desc = descriptor(Seeded(6), kind)
+    desc = shared(kind, 6)
     program = desc.lower()
     assert (program.clamped() != program) == any(call.indices for call in program.calls)
     assert kind.NAME.startswith("GATHER") == desc.CLAMPS

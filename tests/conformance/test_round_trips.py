@@ -12,7 +12,7 @@ import anydml as dml
 from anydml.ops._registry import OPERATORS
 from support import strategies
 from support.choices import Seeded
-from support.descriptors import descriptor
+from support.descriptors import descriptor, shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 
@@ -38,11 +38,11 @@ def test_round_trips(kind):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
 def test_any_other_field_makes_another_descriptor(kind):
-    desc = descriptor(Seeded(4), kind)
+    desc = shared(kind, 4)
     assert desc == descriptor(Seeded(4), kind)
     for info in kind.fields():
         value = getattr(desc, info.attribute)
-        others = (getattr(descriptor(Seeded(seed), kind), info.attribute) for seed in range(50))
+        others = (getattr(shared(kind, seed), info.attribute) for seed in range(50))
         other = next((other for other in others if other not in (value, None)), None)
         if other is None:  # a count, which other values of its field change, or an only member
             members = getattr(info.kind, "members", ())

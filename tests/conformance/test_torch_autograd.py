@@ -161,10 +161,9 @@ def test_as_pytorch(kind, data):
         assert_within(kind, got, expected, maximum.abs().numpy())
 
 
-@pytest.mark.parametrize("size", [(3, 2), (5, 12), (1, 4), (20, 3)])
+@pytest.mark.parametrize("size", [(3, 2), (5, 12), (1, 4), (20, 3), (12, 8), (7, 6)])
 @pytest.mark.parametrize("antialiased", [True, False])
 def test_images_are_resized_as_pytorch_resizes_them(size, antialiased):
-    """With a filter where every dimension that shrinks does so by more than half."""
     x = np.random.default_rng(0).random((2, 3, 13, 9), np.float32)
     height, width = size
     desc = dml.Resample3.with_outputs(
@@ -178,7 +177,7 @@ def test_images_are_resized_as_pytorch_resizes_them(size, antialiased):
     expected = functional.interpolate(
         torch.from_numpy(x), size, mode="bilinear", antialias=antialiased
     )
-    np.testing.assert_allclose(got, expected, rtol=1e-5)  # scales are rounded to float32 here
+    np.testing.assert_allclose(got, expected, atol=1e-5)  # scales are rounded to float32 here
 
 
 @pytest.mark.parametrize("parameters", [(1, 3, 1, 1), (1, 1, 4, 5), (2, 3, 4, 5)])

@@ -4,8 +4,7 @@ import numpy as np
 
 import anydml as dml
 from anydml.ops._registry import OPERATORS
-from support.choices import Seeded
-from support.descriptors import descriptor
+from support.descriptors import shared
 
 # NumPy 2 takes 64 axes, older ones 32.
 MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
@@ -100,7 +99,7 @@ CALLS = {
 for kind in dict.fromkeys(OPERATORS.values()):
 
     def fields(kind=kind):
-        desc = descriptor(Seeded(1), kind)
+        desc = shared(kind, 1)
         return {info.attribute: getattr(desc, info.attribute) for info in kind.fields()}
 
     def make(kind=kind, **values):

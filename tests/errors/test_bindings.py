@@ -1,5 +1,7 @@
 """Bindings that are missing, unknown, too small, read-only, misaligned or overlapping."""
 
+import array
+
 import numpy as np
 import pytest
 
@@ -433,3 +435,18 @@ def test_no_memory_for_a_result_of_the_reference(monkeypatch):
     with pytest.raises(dml.AllocationError, match=r"^CAST: ") as error:
         compiled(x)
     assert (error.value.bytes, error.value.purpose) == (24, "OutputTensor")
+
+
+@pytest.mark.parametrize("data_type", ["UINT8", "INT8", "UINT16"])
+def test_bytes_like_objects_are_laid_out_by_the_strides(data_type):
+    """Also where a buffer has as many elements of the tensor's type as the tensor."""
+    repeated, packed = T(data_type, (4,), strides=(0,)), T(data_type, (4,))
+    desc = dml.ElementWiseIdentity(input_tensor=repeated, output_tensor=packed)
+    compiled = DEVICE.create_operator(desc).compile()
+    elements = np.array([1, 2, 3, 4], data_type.lower())
+    kind = {"UINT8": "B", "INT8": "b", "UINT16": "H"}[data_type]
+    buffers = (elements.tobytes(), bytearray(elements), elements.data, array.array(kind, elements))
+    for buffer in buffers:
+        assert compiled(buffer).tolist() == [1, 1, 1, 1]
+    assert compiled(elements).tolist() == [1, 2, 3, 4]
+    assert compiled(elements.data[::-1]).tolist() == [4, 3, 2, 1]  # it is not contiguous

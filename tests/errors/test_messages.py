@@ -112,7 +112,6 @@ def test_a_range_of_nothing_is_none():
         ),
     ]  # fmt: skip
     texts = [str(violation) for violation in found]
-    assert any("expected nothing" in text for text in texts)
     for text in texts:
         for low, high in re.findall(r"(-?\d+)\.\.(-?\d+)", text):
             assert int(low) <= int(high), text

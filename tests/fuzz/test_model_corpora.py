@@ -50,7 +50,7 @@ def test_an_archive_holds_what_was_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("target", "broken"),
-    [("model", "anydml.models.loader.Folder.of"), ("npy", "anydml.models.npy._dtype")],
+    [("model", "anydml.models.document.Folder.of"), ("npy", "anydml.models.formats._dtype")],
 )
 def test_an_exception_of_another_kind_is_a_finding(target, broken, monkeypatch):
     def fail(*_):

@@ -46,6 +46,7 @@ def test_every_operator_has_its_function():
         (lambda g, x: g.element_wise_clip1(x, min=0, max=1), "ELEMENT_WISE_CLIP1"),
         (lambda g, x: g.top_k(x, axis=3, k=1).index, "TOP_K"),
         (lambda g, x: g.top_k(x, axis=3, k=1, axis_direction="INCREASING").value, "TOP_K1"),
+        (lambda g, x: g.top_k1(x, axis=3, k=1).value, "TOP_K1"),
         (lambda g, x: g.slice(x, offsets=(0,) * 4, sizes=X.shape, strides=(1,) * 4), "SLICE"),
         (lambda g, x: g.slice(x, input_window_offsets=(0,) * 4, input_window_sizes=X.shape,
                               input_window_strides=(1,) * 4), "SLICE1"),
@@ -189,6 +190,8 @@ def test_a_descriptor_as_it_is():
     ("call", "error", "message"),
     [
         (lambda g, x: g.activation_rellu(x), AttributeError, "did you mean 'activation_relu'"),
+        (lambda g, x: g.relu(x), AttributeError, "did you mean 'activation_relu'"),
+        (lambda g, x: g.top_k(x), TypeError, r"expected a value for axis, k, got"),
         (lambda g, x: g.activation_relu(X), TypeError, "input_tensor: expected an expression, got"),
         (lambda g, x: g.activation_relu(x, x), TypeError, "at most 1 expressions by position"),
         (lambda g, x: g.activation_relu(x, slope=1), TypeError, "expected fields .* got 'slope'"),
@@ -212,3 +215,42 @@ def test_wrong_calls(call, error, message):
     graph, x = builder("x")
     with pytest.raises(error, match=message):
         call(graph, x)
+
+
+@pytest.mark.parametrize(
+    ("call", "operators"),
+    [
+        (lambda a, b: a + b, ["ELEMENT_WISE_ADD"]),
+        (lambda a, b: a - b, ["ELEMENT_WISE_SUBTRACT"]),
+        (lambda a, b: a * b, ["ELEMENT_WISE_MULTIPLY"]),
+        (lambda a, b: a / b, ["ELEMENT_WISE_DIVIDE"]),
+        (lambda a, b: a + 2, ["ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: 2 + a, ["ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: a - 2, ["ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: 2 - a, ["ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: a * np.float32(2), ["ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: np.float32(2) * a, ["ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: a / 2, ["ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: 2 / a, ["ELEMENT_WISE_RECIP", "ELEMENT_WISE_IDENTITY"]),
+        (lambda a, b: -a, ["ELEMENT_WISE_IDENTITY"]),
+    ],
+)
+def test_arithmetic_of_expressions(call, operators):
+    graph, a = builder("a")
+    b = graph.input("b", a.desc)
+    one, other = np.abs(X) + np.float32(1), X + np.float32(50)
+    desc = graph.build(y=call(a, b))
+    assert [node.desc.NAME for node in desc.nodes] == operators
+    inputs = {"a": one, "b": other}
+    used = {desc.inputs[edge.graph_input_index].name for edge in desc.input_edges}
+    result = dml.Device("cpu").compile_graph(desc)(**{name: inputs[name] for name in used})
+    np.testing.assert_allclose(result["y"], call(one, other), rtol=1e-6)
+
+
+def test_arithmetic_with_other_objects():
+    _, a = builder("a")
+    for call in (lambda: a + X, lambda: X + a, lambda: a % 2, lambda: "x" * a, lambda: None / a):
+        with pytest.raises(TypeError, match=r"operand|can.t multiply"):
+            call()
+    with pytest.raises(ValueError, match="got one of another"):
+        a + dml.GraphBuilder().input("z", a.desc)

@@ -7,15 +7,16 @@ from model_files import only, split_model, value_resource, write_model
 
 import anydml as dml
 from anydml.models import Limits, load_model, run_model
-from anydml.models.json_text import parse
-from anydml.models.loader import read_model
+from anydml.models.check import reading_problems
+from anydml.models.document import parse
+from anydml.models.model import read_model
 from anydml.models.report import report
 
 DEVICE = dml.Device("cpu")
 
 
 def problems(folder, model):
-    return read_model(write_model(folder, model)).problems
+    return reading_problems(read_model(write_model(folder, model)))
 
 
 def test_all_faults_of_a_descriptor(tmp_path):
@@ -183,10 +184,11 @@ def test_very_many_faults_are_cut(tmp_path):
         (b"\xb9{}", (1, 1), "Expected UTF-8 text, or a serialized graph, got byte 0xB9"),
         (b'\xef\xbb\xbf{"a": 1,\n "\xc3\xa9": "\xff"}', (2, 8), "Expected UTF-8 text, got byte"),
         (b'{"a": [1, ' + b"9" * 5000 + b"-1]}", (1, 11), "an integer of more than 4300"),
-        (b'{"a":\n' + b"[" * 100_000, (2, 100_000), "nested too deeply"),
-        (b"[" + b"[" * 5000 + b"]" * 5000 + b",\n" + b"[" * 5000 + b"]" * 5000 + b"]", (1, 5001),
-         "nested too deeply"),
-        (b"[" + b"[" * 2000 + b"]" * 2000 + b",\n" + b"[" * 2100, (2, 2100), "nested too deeply"),
+        (b'{"a":\n' + b"[" * 100_000, (2, 100), "nested more than 100 deep"),
+        (b'{"a":\n' + b"[" * 200 + b"]" * 200 + b"}", (2, 100), "nested more than 100 deep"),
+        (b"[" + b"[" * 99 + b"]" * 99 + b", // [\n" + b"[" * 5000 + b"]" * 5000 + b"]", (2, 100),
+         "nested more than 100 deep"),
+        (b'{"[[": "]]", "a": ' + b"[" * 2100, (1, 118), "nested more than 100 deep"),
         (b'{"a": 1, /* x\n\n', (1, 10), "a comment that is not closed"),
         (b'{"a', (1, 2), "a string that is not closed."),
         (b'{"a\n": 1}', (1, 4), "a control character in a string."),

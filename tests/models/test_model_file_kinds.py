@@ -14,9 +14,9 @@ import pytest
 from model_files import split_model
 
 from anydml.cli import command as cli
+from anydml.core.file_kinds import kind_of
 from anydml.models import Limits, load_model
-from anydml.models.file_kinds import kind_of
-from anydml.models.json_text import parse
+from anydml.models.document import parse
 
 TEXT = json.dumps(split_model())
 

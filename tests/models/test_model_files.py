@@ -9,7 +9,7 @@ from model_files import first_values, only, run
 
 import anydml as dml
 from anydml import ModelError
-from anydml.models import Limits, npy
+from anydml.models import Limits, formats
 
 HEADER = b"{'descr': %s, 'fortran_order': False, 'shape': (1,), }\n"
 TYPES = [t.suffix for t in dml.DataType if t.element_size]
@@ -96,7 +96,7 @@ class TestFiles:
         if octets.endswith(b"}\n"):
             octets = b"\x93NUMPY\x01\x00" + len(octets).to_bytes(2, "little") + octets
         with pytest.raises(ModelError, match=message):
-            npy.read_header(io.BytesIO(octets))
+            formats.read_header(io.BytesIO(octets))
 
     @pytest.mark.parametrize(
         "header",
@@ -170,10 +170,10 @@ class TestFiles:
         header = "{'descr': 'u1', 'fortran_order': False, 'shape': (%s), }" % ("1," * count)
         file = io.BytesIO(npy_file(header.ljust(300), 1, b"7"))
         if count == 64:
-            assert npy.read_header(file).size == 1
+            assert formats.read_header(file).size == 1
         else:
             with pytest.raises(ModelError, match="at most 64 dimensions, got 65"):
-                npy.read_header(file)
+                formats.read_header(file)
 
     @pytest.mark.parametrize("length", [10_000, 10_001])
     def test_the_longest_header(self, tmp_path, length):

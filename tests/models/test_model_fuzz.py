@@ -11,7 +11,7 @@ from model_files import split_model
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.json_text import plain
+from anydml.models.document import plain
 from anydml.models.report import report
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from model_files import split_model, write_model
 
 import anydml as dml
 from anydml.models import Limits
-from anydml.models.json_text import plain
+from anydml.models.document import plain
 from anydml.models.report import report
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "models"

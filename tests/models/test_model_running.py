@@ -8,11 +8,10 @@ from model_files import run, split_model, tensor, value_resource, write_model, z
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.checking import find_binding_problems, run_problems
-from anydml.models.loader import read_model
+from anydml.models.check import find_binding_problems, run_problems
+from anydml.models.model import read_model
 from anydml.ops._registry import OPERATORS
-from support.choices import Seeded
-from support.descriptors import descriptor, plain_values
+from support.descriptors import plain_values, shared
 
 
 def one_operator(desc, inputs, outputs):
@@ -114,9 +113,24 @@ def test_top_k_with_strides_and_enum_names(tmp_path):
     )
 
 
+@pytest.mark.parametrize("data_type", ["UINT8", "INT8"])
+def test_a_resource_of_as_many_bytes_as_elements_is_laid_out_by_the_strides(tmp_path, data_type):
+    desc = {
+        "type": "ELEMENT_WISE_IDENTITY",
+        "InputTensor": tensor([4], data_type, Strides=[0]),
+        "OutputTensor": tensor([4], data_type),
+    }
+    model = one_operator(
+        desc,
+        {"InputTensor": value_resource([1, 2, 3, 4], data_type)},
+        {"OutputTensor": zeros(4, data_type)},
+    )
+    assert run(tmp_path, model)[0] == "Resource 'OutputTensor': 1, 1, 1, 1\n"
+
+
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_every_operator_runs_as_its_descriptor(tmp_path, operator):
-    desc = descriptor(Seeded(7), OPERATORS[operator], packed=True)
+    desc = shared(OPERATORS[operator], 7, packed=True)
     arrays = plain_values(desc)
     expected = dml.Device("cpu").create_operator(desc).compile()
     resources, point_names, reference = {}, {}, {}

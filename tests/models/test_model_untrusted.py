@@ -115,6 +115,17 @@ MODELS = {
         [WRITE | {"targetPath": name} for name in ("\0", "\ud800", "a\nb", "x" * 9999, "/" * 999)],
     ),
     # Many of everything.
+    "misspelt resources": only(
+        {"a" * 20 + str(i): value_resource([1], "UINT8") for i in range(450)},
+        [{"type": "print", "resource": "a" * 20 + f"x{i}y"} for i in range(4000)],
+    ),
+    "misspelt sources": only(
+        {"a" * 20 + str(i): value_resource([1], "UINT8") for i in range(450)},
+        [{"type": "dispatch", "dispatchable": "none",
+          "bindings": {"x": ["a" * 20 + f"x{i}y" for i in range(8000)]}}],
+    ),
+    "misspelt operators": only()
+    | {"dispatchables": {str(i): {"type": f"QUANTIZEED_LINEARX{i}"} for i in range(5500)}},
     "members that nothing reads": only() | {f"x{i}": 1 for i in range(20_000)},
     "members twice": '{"resources": {' + ",".join(['"a": {}'] * 20_000) + '}, "dispatchables": {}, '
     '"commands": []}',

@@ -6,7 +6,7 @@ import pytest
 from model_files import only, split_model, tensor, value_resource, write_model
 
 from anydml.models import load_model, run_model
-from anydml.models.loader import read_model
+from anydml.models.model import read_model
 
 
 def warnings(folder, model):
@@ -134,7 +134,7 @@ def test_members_below_one_that_nothing_reads_are_not_told(tmp_path):
 
 def test_deep_and_many(tmp_path):
     deep = tensor([1]) | {"DataType": "FLOAT32"}
-    for _ in range(400):
+    for _ in range(45):
         deep = {"x": [deep]}
     model = only({"r": value_resource([1]) | {"deep": deep} | {f"m{i}": 1 for i in range(5000)}})
     found = warnings(tmp_path, model)

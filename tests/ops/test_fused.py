@@ -9,7 +9,6 @@ import anydml as dml
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
 from support import descriptors
-from support.choices import Seeded
 
 SQUARE = dml.TensorDesc("FLOAT32", (1, 1, 4, 4))
 X = np.random.default_rng(0).normal(size=(1, 1, 4, 4)).astype(np.float32)
@@ -203,7 +202,7 @@ def in_place_pairs(desc):
 def test_a_scale_or_an_activation_runs_in_place(device, kind, arguments):
     if device == "xla":
         pytest.importorskip("jax")
-    drawn = descriptors.descriptor(Seeded(3), kind, packed=True)
+    drawn = descriptors.shared(kind, 3, packed=True)
     fields = {info.attribute: getattr(drawn, info.attribute) for info in drawn.fields()}
     desc = kind(**{**fields, **arguments})
     pairs = [*in_place_pairs(desc)]

@@ -130,7 +130,7 @@ def test_sizes_that_cannot_be_broadcast():
     )  # fmt: skip
     found = {v.path.partition(".")[2]: str(v) for v in CPU.check(desc)}
     assert [*found] == [
-        "ScaleTensor.DataType", "ScaleTensor.Sizes[2]", "BiasTensor.DimensionCount", "Axes[0]",
+        "BiasTensor.DimensionCount", "ScaleTensor.DataType", "ScaleTensor.Sizes[2]", "Axes[0]",
     ]  # fmt: skip
     assert "expected 1 or 4 (InputTensor.Sizes[2]), got 3" in found["ScaleTensor.Sizes[2]"]
 
@@ -162,7 +162,7 @@ def test_numbers_that_are_refused():
     assert [str(v) for v in CPU.check(lp)] == ["LP_NORMALIZATION.P: expected 1 or 2, got 3"]
     lp = dml.LpNormalization(input_tensor=x, output_tensor=x, axis=4, epsilon=0, p=2)
     assert [str(v) for v in CPU.check(lp)] == [
-        "LP_NORMALIZATION.Axis: expected 0..3 (the dimensions of InputTensor), got 4"
+        "LP_NORMALIZATION.Axis: expected 0..3 (InputTensor.DimensionCount is 4), got 4"
     ]
     lrn = dml.LocalResponseNormalization(input_tensor=x, output_tensor=x, cross_channel=True,
                                          local_size=0, alpha=1, beta=1, bias=1)  # fmt: skip

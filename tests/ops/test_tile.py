@@ -72,8 +72,8 @@ def test_repeats_and_axes_of_other_numbers():
 @pytest.mark.parametrize(
     ("repeats", "message"),
     [
-        (-1, r"repeats\[1\]: expected 0 or more, got -1"),
-        ((1, 2, -3), r"repeats\[2\]: expected 0 or more, got -3"),
+        (-1, r"repeats\[1\]: expected at least 0, got -1"),
+        ((1, 2, -3), r"repeats\[2\]: expected at least 0, got -3"),
         (1.5, "repeats: expected an integer or a sequence of integers, got 1.5"),
         (True, "repeats: expected an integer, got True"),
         ([1, 2.0], r"repeats\[1\]: expected an integer, got 2.0"),

@@ -17,9 +17,8 @@ from anydml.engines._numpy import NumpyEngine
 from anydml.ops._computed import Sized
 from anydml.ops._fields import Role
 from support import Flavour, contents
-from support.choices import Seeded
 from support.computed import KINDS, bindings, exact, run
-from support.descriptors import descriptor
+from support.descriptors import shared
 from support.strategies import descriptors, flavours, generators
 
 CPU, REFERENCE = dml.Device("cpu"), dml.Device("reference")
@@ -123,7 +122,7 @@ def test_outputs_that_are_bound(kind, data):
     "kind", [kind for kind in KINDS if kind.IN_PLACE], ids=lambda kind: kind.NAME
 )
 def test_every_page_that_allows_it_is_in_place(kind):
-    drawn = (descriptor(Seeded(seed), kind, packed=True) for seed in range(20))
+    drawn = (shared(kind, seed, packed=True) for seed in range(20))
     assert any(desc.lower().in_place() for desc in drawn)
 
 
@@ -159,7 +158,7 @@ WITH_AXES = [kind for kind in KINDS if any(info.attribute == "axes" for info in 
 @pytest.mark.parametrize("kind", WITH_AXES, ids=lambda kind: kind.NAME)
 def test_axes_that_are_refused(kind):
     """All of them at once, and sizes of outputs are not guessed from them."""
-    desc = descriptor(Seeded(0), kind)
+    desc = shared(kind, 0)
     rank = desc.input_tensor.dimension_count
     wrong = dataclasses.replace(desc, axes=(0, rank, 0, 2**32 - 1), axis_count=4)
     assert [v.path for v in CPU.check(wrong)] == [f"{kind.NAME}.Axes[{i}]" for i in (1, 2, 3)]

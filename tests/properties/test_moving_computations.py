@@ -10,8 +10,7 @@ from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS, computation
 from support import Flavour, contents
-from support.choices import Seeded
-from support.descriptors import descriptor
+from support.descriptors import shared
 from support.on_xla import flushed, without_denormals
 
 KINDS = {
@@ -33,7 +32,7 @@ def descriptors(kind, count):
     """Descriptors that have each element type at least `count` times, as far as few seeds do."""
     left = dict.fromkeys(types_of(kind), count)
     for seed in range(40 * count * len(left)):
-        desc = descriptor(Seeded(seed), kind)
+        desc = shared(kind, seed)
         data_type = next(iter(desc.tensors()))[1].data_type
         if left.get(data_type, 0):
             left[data_type] -= 1

@@ -9,6 +9,7 @@ import anydml as dml
 from anydml.devices.backends._blocks import block_count, blocks
 from anydml.devices.backends._computed import call_nbytes
 from anydml.ops._fields import Role
+from anydml.ops.activations import FUSABLE
 
 X = (2, 32, 40, 40)
 PADS = {"start_padding": (1, 1), "end_padding": (1, 1)}
@@ -169,7 +170,25 @@ def test_other_devices_compute_all_elements_at_once():
     tensor = dml.TensorDesc("FLOAT32", (1000, 1000))
     desc = dml.ElementWiseAbs(input_tensor=tensor, output_tensor=tensor)
     compiled = dml.Device("reference").create_operator(desc).compile()
-    assert compiled.working_nbytes == 2 * 8 * 10**6
+    assert compiled.working_nbytes == 2 * 16 * 10**6
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("parameter", [1.0, 1000.0])  # the second one needs FLOAT64
+@pytest.mark.parametrize("kind", FUSABLE, ids=lambda kind: kind.NAME)
+def test_an_activation_takes_what_is_said_at_most(kind, parameter, device):
+    tensor = dml.TensorDesc("FLOAT32", (100_000,))
+    names = {info.attribute for info in kind.fields()} - {"input_tensor", "output_tensor"}
+    arguments = dict.fromkeys(names, parameter)
+    desc = kind(input_tensor=tensor, output_tensor=tensor, **arguments)
+    compiled = dml.Device(device).create_operator(desc).compile()
+    x, y = (np.ones(tensor.sizes, np.float32) for _ in range(2))
+    compiled.dispatch(InputTensor=x, OutputTensor=y)
+    tracemalloc.start()
+    compiled.dispatch(InputTensor=x, OutputTensor=y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= compiled.working_nbytes
 
 
 @pytest.mark.parametrize("sizes", [(), (7,), (5, 7), (3, 1, 4), (2, 9, 3), (1, 1, 50)])
@@ -199,7 +218,9 @@ def test_xla_takes_no_more(case, data_type):
     operands = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
     with xla.x64():
         options = xla.options("cpu")[0]
-        call = jax.jit(lambda *arrays: xla.compute_run(run, arrays), compiler_options=options)
+        call = jax.jit(
+            lambda *arrays: xla.compute_run(xla.ENGINE, run, arrays), compiler_options=options
+        )
         lowered = call.lower(*operands)
         memory = lowered.compile().memory_analysis()
     taken = memory.temp_size_in_bytes + memory.output_size_in_bytes

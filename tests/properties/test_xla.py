@@ -9,9 +9,8 @@ import anydml as dml
 from anydml.engines._numpy import NumpyEngine
 from anydml.ops._fields import Role
 from support import Flavour
-from support.choices import Seeded
 from support.computed import KINDS
-from support.descriptors import descriptor
+from support.descriptors import shared
 from support.on_xla import check, inputs_of, plain
 
 jax = pytest.importorskip("jax")
@@ -68,7 +67,7 @@ def test_many_of_every_kind(name):
 def test_a_scale_and_an_activation():
     """Results are those of the CPU, which computes them as calls of their own, too."""
     chosen = {
-        kind: descriptor(Seeded(seed), kind)
+        kind: shared(kind, seed)
         for seed in range(6)
         for kind in (dml.Gemm, dml.BatchNormalization, dml.ElementWiseAbs, dml.ElementWiseSqrt)
     }

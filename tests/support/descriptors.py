@@ -20,7 +20,7 @@ from anydml.ops import _fields as kinds
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role
 from anydml.ops._pages import Support
-from support.choices import Choices
+from support.choices import Choices, Seeded
 from support.poison import Layout
 
 Fields = dict[str, Any]
@@ -67,6 +67,17 @@ def descriptor(
         if all(tensor.element_count <= maximum for _, tensor, _ in desc.tensors()):
             return desc if packed else laid_out(choose, desc)
     raise NoneFoundError(f"no {kind.__name__} of at most {maximum} elements found")
+
+
+def shared(kind: type[Descriptor], seed: int = 0, *, packed: bool = False) -> Any:
+    """A descriptor that breaks no rule, of a seed; made once for all tests."""
+    key = kind.__name__, seed, packed
+    if key not in _SHARED:
+        _SHARED[key] = descriptor(Seeded(seed), kind, packed=packed)
+    return _SHARED[key]
+
+
+_SHARED: dict[tuple[str, int, bool], Any] = {}
 
 
 def valid(

@@ -16,16 +16,15 @@ from anydml.engines._numpy import NumpyEngine
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
 from support import Flavour, contents
-from support.choices import Seeded
 from support.computed import Array, bindings, exact
-from support.descriptors import descriptor
+from support.descriptors import shared
 
 ENGINE = NumpyEngine()
 
 
 def plain(seed: int, kind: type[Computed]) -> Any:
     """A descriptor without calls besides the operator's own."""
-    desc = descriptor(Seeded(seed), kind)
+    desc = shared(kind, seed)
     names = {info.attribute for info in desc.fields()} & {"scale_bias", "fused_activation"}
     return dataclasses.replace(desc, **dict.fromkeys(names))
 

@@ -16,7 +16,7 @@ PACKAGE = Path(anydml.__file__).parent
 # From the bottom up: a module imports from its own layer and those below.
 LAYERS = [
     {"core"},
-    {"engines"},
+    {"engines", "portable"},
     {"ops"},
     {"_native", "_bindings", "_processor", "libraries", "devices.threads", "devices.memory"},
     {"devices.backends"},
@@ -48,8 +48,8 @@ ONLY_IN = {
     "jax": {"devices", "engines", "jax"},
     "dask": {"dask"},
     "distributed": set(),
-    "onnx": set(),
-    "onnxruntime": set(),
+    "onnx": {"devices", "engines"},
+    "onnxruntime": {"devices"},
     "hypothesis": set(),
     "igraph": {"drawing"},
     "matplotlib": set(),
@@ -184,12 +184,12 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 """
 
 
-def run(script, **environment):
+def run(script, arguments=(), **environment):
     import os
 
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120,
-        env={**os.environ, **environment},
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False,
+        env={**os.environ, **environment}, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -221,6 +221,31 @@ dml.Device().create_operator(dml.Split(input_tensor=d, output_tensors=[d], axis=
 print([n for n in ("torch", "jax", "onnx", "cupy", "click", "rich", "json5") if n in sys.modules])
 """
     assert run(script).strip() == "[]"
+
+
+INTEGRATION = """
+import sys, anydml
+name = sys.argv[1]
+if sys.argv[2] == "missing":
+    sys.modules[name] = None
+assert f"anydml.{name}" not in sys.modules
+try:
+    print(getattr(anydml, name).__name__)
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("name", ["torch", "jax", "dask", "pydirectml"])
+def test_an_integration_is_loaded_when_it_is_used(name, missing):
+    if name != "pydirectml" and not missing:
+        pytest.importorskip(name)
+    printed = run(INTEGRATION, arguments=[name, "missing" if missing else ""]).strip()
+    if missing and name != "pydirectml":
+        assert printed.startswith(f"anydml.{name}: expected the package {name}, which is not")
+    else:
+        assert printed == f"anydml.{name}"
 
 
 @pytest.mark.parametrize("forced", ["v2", "v3", "v4"])

@@ -82,9 +82,9 @@ def add_bounds_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--ulp", type=_ulps, default=0, metavar="N",
                      help="Accept floats that are at most N ULPs apart."),
         click.option("--atol", type=_bound, default=0.0, metavar="X",
-                     help="Accept differences up to X."),
+                     help="Accept floats that differ by up to X."),
         click.option("--rtol", type=_bound, default=0.0, metavar="X",
-                     help="Accept differences up to X times the expected value."),
+                     help="Accept floats that differ by up to X times the expected value."),
     ):  # fmt: skip
         with_bounds = option(with_bounds)
     return with_bounds
@@ -151,7 +151,7 @@ def _checked_device(_context: click.Context, _option: click.Parameter, name: str
 
 device_option = click.option(
     "--device",
-    metavar="[cpu|cuda|cuda:N|xla|xla:PLATFORM|reference|auto]",
+    metavar="[cpu|onnxruntime|cuda|cuda:N|xla|xla:PLATFORM|reference|auto]",
     callback=_checked_device,
     default="cpu",
     show_default=True,

@@ -14,7 +14,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,15 +40,17 @@ from anydml.core.levels import FeatureLevel
 from anydml.devices.backends import cuda
 from anydml.devices.device import Device
 from anydml.models import Limits, load_model, run_model
+from anydml.models.document import STANDARD_INPUT, visible
 from anydml.models.examples import example_model
 from anydml.models.files import system_reason
-from anydml.models.loader import STANDARD_INPUT
-from anydml.models.printing import visible
+from anydml.models.formats import comparable, is_raw, read_array
 from anydml.models.report import report
-from anydml.models.results import as_json as as_data
-from anydml.models.results import comparable, is_raw, read_array
+from anydml.models.run import results_data
 from anydml.models.showing import draw_file
 from anydml.ops._registry import OPERATORS, PREFIX, operator_meant, unknown_operator
+
+_MOST_NAMES: Final = 8
+"""Resources that a message lists."""
 
 # For terminals that lack these characters.
 _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
@@ -136,8 +139,7 @@ def run(
         _say(f"Warning: {warning}")
     for name, _ in expected:
         if name not in loaded.resources:
-            raise click.UsageError(f"--expect: the model has no resource {name!r}"
-                                   f"{did_you_mean(name, loaded.resources)}")  # fmt: skip
+            raise click.UsageError(_no_resource(name, loaded.resources))
     expected_arrays = [(name, path, read_array(path)) for name, path in expected]
     chosen = Device(device, feature_level=feature_level)
     write = (lambda _: None) if as_json else sys.stdout.write
@@ -145,7 +147,7 @@ def run(
         loaded, chosen, write=write, repeat=repeat, timing=timing, progress=show_progress
     )
     if as_json:
-        _echo_json(as_data(loaded, results))
+        _echo_json(results_data(loaded, results))
     differ = False
     for name, path, array in expected_arrays:
         result = results[name]
@@ -158,6 +160,13 @@ def run(
         raise click.exceptions.Exit(1)
 
 
+def _no_resource(name: str, known: Collection[str]) -> str:
+    names = ", ".join(map(short_repr, islice(known, _MOST_NAMES)))
+    more = ", …" if len(known) > _MOST_NAMES else ""
+    hint = did_you_mean(name, known) or f"; it has {names or 'none'}{more}"
+    return f"--expect: the model has no resource {short_repr(name)}{hint}"
+
+
 @commands.command("compare", short_help="Compare two arrays.")
 @click.argument("got", metavar="A.npy", type=PathType(path_type=Path))
 @click.argument("expected", metavar="B.npy", type=PathType(path_type=Path))
@@ -165,8 +174,9 @@ def run(
 def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
     """Print the largest difference of A from B, and the first element that exceeds the bounds.
 
-    Without options, every difference exceeds them. The exit status is 1 when an element does. A
-    file that is not .npy has raw elements, of the other file's type and shape.
+    Without options, every difference exceeds them. The exit status is 1 when an element does.
+    Integers are compared exactly. A file that is not .npy has raw elements, of the other file's
+    type and shape.
     """
     names = f"{visible(str(got))}, {visible(str(expected))}"
     one, other = read_array(got), read_array(expected)
@@ -407,7 +417,7 @@ def _say(message: str) -> None:
 
 
 def _system_error(error: OSError) -> str:
-    """What the system refuses, and why; a model's files have messages of their own."""
+    """Report errors of the system; a model's files have messages of their own."""
     where = "" if error.filename is None else f"{visible(str(error.filename))}: "
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
         where = "standard output: "

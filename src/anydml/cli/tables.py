@@ -1,4 +1,4 @@
-"""What `anydml ops` and `anydml devices` show: as tables, and as data for JSON."""
+"""The output of `anydml ops` and `anydml devices`, as tables and as data for JSON."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def support(operator: type[Descriptor], width: int | None) -> Iterator[str]:
 
 
 def condition_of(row: Support) -> str:
-    """What a row of a support table is for: values of fields; empty for all."""
+    """The condition of a row of a support table: values of fields; empty if there is none."""
     fields = row.when or {}
     return "; ".join(f"{name}: {', '.join(values)}" for name, values in fields.items())
 
 
 def meaning_of(operator: type[Descriptor]) -> str:
-    """What an operator does, as plain text: its class says it, or its module if it is alone."""
+    """The meaning of an operator as plain text, from its class, or its module if it is alone."""
     computed = issubclass(operator, Computed)
     doc = operator.__doc__ if computed else inspect.getmodule(operator).__doc__
     text = sections(inspect.cleandoc(doc or ""))[""]
@@ -202,7 +202,7 @@ def sections(doc: str) -> dict[str, str]:
 
 
 def meanings(operator: type[Descriptor]) -> dict[str, str]:
-    """What the docstrings of an operator and its base classes say of each field, by attribute."""
+    """The text about each field in the docstrings of an operator and its bases, by attribute."""
     found: dict[str, str] = {}
     for kind in reversed(operator.__mro__):
         section = sections(inspect.cleandoc(kind.__doc__ or "")).get("Parameters", "")
@@ -214,7 +214,7 @@ def meanings(operator: type[Descriptor]) -> dict[str, str]:
 
 
 def _in_full(operator: type[Descriptor]) -> dict[str, str]:
-    """The same as plain text, where nothing refers to another operator's fields."""
+    """The text about each field as plain text, without references to other operators' fields."""
     full_texts = {info.attribute: "" for info in operator.fields()} | meanings(operator)
     for attribute, text in full_texts.items():
         if referred := re.fullmatch(r"As for `(\w+)`\.", text):

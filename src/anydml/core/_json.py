@@ -12,7 +12,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 from anydml.core.errors import AnyDMLError, InvalidDescriptorError, ModelError
@@ -127,7 +127,7 @@ class Faults:
         parse: Callable[[Any], T],
         default: T = _REQUIRED,
     ) -> T:
-        """The same as `field`; None, which `finish` keeps from being used, if that raises."""
+        """Read a field, or return None if that raises; `finish` prevents the use of None."""
         with self.kept():
             return field(fields, name, parse, default)
         return cast(T, None)
@@ -202,7 +202,10 @@ def _near(one: str, other: str) -> bool:
 
 def _common_prefix(one: str, other: str) -> int:
     """How many characters two names begin with in common."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    for i, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return i
+    return min(len(one), len(other))
 
 
 def anything(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How two arrays differ: the largest difference, and the first element beyond a tolerance."""
+"""Comparison of two arrays: the largest difference, and the first element beyond a tolerance."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Bounds:
-    """Which differences are accepted.
+    """Differences of floats that are accepted.
 
-    An element is accepted if it equals the expected one, if both are NaN, if they differ by at most
-    `atol` + `rtol` × |expected|, or if they are floats at most `ulp` ULPs apart. NaN and infinities
-    equal only themselves, whatever the bounds. All bounds are finite and at least 0.
+    A float is accepted if it equals the expected one, if both are NaN, if they differ by at most
+    `atol` + `rtol` × |expected|, or if they are at most `ulp` ULPs apart. NaN and infinities equal
+    only themselves, whatever the bounds. All bounds are finite and at least 0. Integers are
+    compared exactly.
     """
 
     rtol: float = 0.0
@@ -43,7 +44,7 @@ class Element:
     ulps: int | None
 
     def text(self, shape: tuple[int, ...]) -> str:
-        """Where it is, and both values."""
+        """Describe where it is, and both values."""
         where = [int(i) for i in np.unravel_index(self.position, shape)]
         steps = "" if self.ulps is None else f", {self.ulps} ULPs"
         exact = isinstance(self.difference, int)
@@ -53,7 +54,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` has found.
+    """The result of `compare`.
 
     Attributes
     ----------
@@ -79,20 +80,20 @@ class Comparison:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def lines(self) -> list[str]:
-        """The result, for reading."""
+        """Describe the result."""
         what = f"{self.names}: {self.size} elements ({self.dtype} of shape {self.shape})"
         if self.largest is None:
             return [f"{what}: equal"]
         found = [f"{what}: largest difference at {self.largest.text(self.shape)}"]
         if self.first is None:
             return [*found, f"All are within {self.bounds}."]
-        found.append(f"{self.beyond} exceed {self.bounds}; the first at "
-                     f"{self.first.text(self.shape)}")  # fmt: skip
-        return found
+        is_float = self.dtype.kind == "f"
+        what = f"exceed {self.bounds}" if is_float else "differ (integers are compared exactly)"
+        return [*found, f"{self.beyond} {what}; the first at {self.first.text(self.shape)}"]
 
 
 def compare(
@@ -129,9 +130,10 @@ def compare(
     for start in range(0, flat.size, _CHUNK):
         a, b = flat[start : start + _CHUNK], expected_values[start : start + _CHUNK]
         difference, steps = _differences(a, b), _steps(a, b)
-        accepted = (difference == 0) | _within(difference, b, bounds)
+        accepted = difference == 0
         if steps is not None:
-            accepted |= (steps <= bounds.ulp) & np.isfinite(a) & np.isfinite(b)
+            near = (steps <= bounds.ulp) & np.isfinite(a) & np.isfinite(b)
+            accepted |= near | _within(difference, b, bounds)
         beyond += int(np.count_nonzero(~accepted))
 
         i = int(np.argmax(difference))
@@ -151,7 +153,7 @@ def _element(
 
 
 def _differences(a: Array, b: Array) -> Array:
-    """Absolute differences, of integers exact; 0 of equal elements and two NaN, inf of one NaN."""
+    """Return absolute differences, of integers exact; 0 for two NaN, inf for one NaN."""
     if a.dtype.kind in "iu":
         wide = np.uint64 if a.dtype.kind == "u" else np.int64
         # Differences of int64 wrap, and are right again as unsigned numbers.
@@ -163,20 +165,14 @@ def _differences(a: Array, b: Array) -> Array:
 
 
 def _within(difference: Array, expected: Array, bounds: Bounds) -> Array:
-    """Which differences are at most `atol` + `rtol` × |expected|; never one that is infinite."""
+    """Return which differences of floats are finite and at most `atol` + `rtol` × |expected|."""
     with np.errstate(all="ignore"):
-        allowed = np.full(expected.shape, bounds.atol)
-        if bounds.rtol:
-            allowed += bounds.rtol * np.abs(expected.astype(np.float64))
-    if difference.dtype.kind != "u":
-        return np.isfinite(difference) & (difference <= allowed)
-    # NumPy would compare 64-bit integers with floats as floats.
-    huge = allowed >= 2.0**64
-    return huge | (difference <= np.where(huge, 0, allowed).astype(np.uint64))
+        relative = bounds.rtol * np.abs(expected.astype(np.float64)) if bounds.rtol else 0.0
+        return np.isfinite(difference) & (difference <= bounds.atol + relative)
 
 
 def _steps(a: Array, b: Array) -> Array | None:
-    """How many ULPs elements are apart; None for types that are not floats."""
+    """Count the ULPs between elements; None for types that are not floats."""
     if a.dtype.kind != "f":
         return None
     one, other = _ordered(a), _ordered(b)
@@ -185,7 +181,7 @@ def _steps(a: Array, b: Array) -> Array | None:
 
 
 def _ordered(x: Array) -> Array:
-    """Unsigned integers in the order of the floats."""
+    """Map floats to unsigned integers in the same order."""
     bits = x.view(f"u{x.itemsize}")
     sign = bits.dtype.type(1 << (8 * x.itemsize - 1))
     return np.where(bits & sign, ~bits, bits | sign)

@@ -11,7 +11,7 @@ from anydml.core._json import short_repr
 from anydml.core.enums import NamedEnum
 from anydml.core.errors import ArgumentTypeError
 
-"""What `DataType.parse` takes besides a member."""
+"""The names that `DataType.parse` takes besides a member."""
 
 
 class DataType(NamedEnum):

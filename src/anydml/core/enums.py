@@ -32,7 +32,7 @@ class NamedEnum(enum.IntEnum):
 
     @classmethod
     def read_json(cls, value: object) -> Self:
-        """The same from a JSON field, whose name is the reader's to say."""
+        """Parse the value of a JSON field, which the reader names in messages."""
         member = cls._find(value)
         if member is None:
             raise ModelError(f"Expected {cls._expected(value, json_shown(value))}")

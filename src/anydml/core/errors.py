@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""The errors, as one tree.
 
 ::
 
@@ -55,7 +55,7 @@ class Violation:
 
     @property
     def accepted(self) -> dict[str, Any] | None:
-        """What the rule accepts: ``values``, ``minimum`` and ``maximum``, or ``length``.
+        """The values that the rule accepts: ``values``, ``minimum`` and ``maximum``, or ``length``.
 
         None where the rule only has words for it.
         """

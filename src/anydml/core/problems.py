@@ -24,7 +24,7 @@ _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def accepted_by(rule: str) -> dict[str, Any] | None:
-    """What a rule accepts: ``values``, ``minimum`` and ``maximum``, or ``length``.
+    """The values that a rule accepts: ``values``, ``minimum`` and ``maximum``, or ``length``.
 
     None where the rule is not of that kind: "a stride other than 0".
 
@@ -33,7 +33,7 @@ def accepted_by(rule: str) -> dict[str, Any] | None:
     >>> from anydml.core.problems import accepted_by
     >>> accepted_by("one of UINT64, UINT32 at feature level 5_0 (INT64 at no level)")
     {'values': ['UINT64', 'UINT32']}
-    >>> accepted_by("0..3 (within InputTensor.DimensionCount)")
+    >>> accepted_by("0..3 (InputTensor.DimensionCount is 4)")
     {'minimum': 0, 'maximum': 3}
     >>> accepted_by("1 or 4 (InputTensor.Sizes[1])")
     {'values': [1, 4]}
@@ -74,7 +74,7 @@ def code_of(path: str, rule: str) -> str:
     >>> from anydml.core.problems import code_of
     >>> code_of("TOP_K.OutputIndexTensor.DataType", "one of UINT64, UINT32 at feature level 5_0")
     'unsupported_data_type'
-    >>> code_of("TOP_K.Axis", "0..3 (within InputTensor.DimensionCount)")
+    >>> code_of("TOP_K.Axis", "0..3 (InputTensor.DimensionCount is 4)")
     'invalid_axis'
     """
     name = re.sub(r"\[[^\]]*\]$", "", path).rpartition(".")[2]
@@ -108,7 +108,7 @@ def pointer(location: Location) -> str:
 
 
 class Problem(str):
-    """What is wrong with a model: a message that knows its code and location.
+    """A fault of a model: a message that knows its code and location.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Problem(str):
         return result
 
     def reworded(self, text: str, *above: str | int) -> Problem:
-        """The same problem in other words, seen from further up."""
+        """Return the problem in other words, as seen from an outer object."""
         return Problem(text, self.code, (*above, *self.location))
 
     def as_json(self) -> dict[str, Any]:

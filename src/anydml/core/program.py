@@ -1,4 +1,4 @@
-"""What is to be computed, as data: kernel calls over named slots.
+"""Programs as data: kernel calls over named slots.
 
 An operator module lowers a descriptor to a `Program`; a backend compiles and runs it. Nothing here
 knows a descriptor, a kernel or an array: everything is frozen, hashable, picklable and printable.
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from anydml.core.errors import Violation
+from anydml.core.rules import Rules, find_violations
 
 Value = bool | int | float | str | None | tuple["Value", ...]
 """An attribute's value."""
@@ -159,22 +160,36 @@ class IndexUse:
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What an operator infers from its inputs.
+    """The outputs and violations that an operator infers from its inputs.
 
     Attributes
     ----------
     outputs : tuple of ArraySpec
-        In the page's order; without meaning when there are violations.
+        In the page's order; `UNKNOWN` in them depends on a value that breaks a rule.
     violations : tuple of Violation
         Every rule that the inputs and attributes break, by the array functions' argument names.
     coordinates : tuple of int
         Axes of the first input that the coordinates of an index tuple point into, where the second
         input holds indices; one axis where an index stands alone.
+    reasons : tuple of str
+        Where the last sizes of the first output come from; without them a message has all sizes.
     """
 
     outputs: tuple[ArraySpec, ...]
     violations: tuple[Violation, ...] = ()
     coordinates: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        outputs: tuple[ArraySpec, ...],
+        *rules: Rules,
+        coordinates: tuple[int, ...] = (),
+        reasons: tuple[str, ...] = (),
+    ) -> Inferred:
+        """The result that has the violations of these rules."""
+        return cls(outputs, tuple(find_violations(*rules)), coordinates, reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +254,7 @@ class Program:
     constants: tuple[Constant, ...] = ()
 
     def clamped(self) -> Program:
-        """The same, reading the nearest element for an index that is out of range."""
+        """Return a program that reads the nearest element for an index that is out of range."""
         calls = tuple(
             call
             if call.indices is None

@@ -21,9 +21,15 @@ from anydml.core.errors import (
     ModelError,
     Violation,
 )
+from anydml.core.rules import UNKNOWN, Rules, find_violations, is_known
 
 MAX_DIMENSIONS = 8
 MAX_ELEMENTS = 2**32 - 1
+
+_FIELDS = (
+    "data_type", "sizes", "strides", "flags", "total_tensor_size_in_bytes",
+    "guaranteed_base_offset_alignment",
+)  # fmt: skip
 
 # Of a descriptor that is wrong anyway: a product of thousands of sizes would take hours.
 _MOST_SIZES = 64
@@ -164,7 +170,7 @@ class TensorDesc:
     @property
     def dimension_count(self) -> int:
         """The page's DimensionCount."""
-        return len(self.sizes)
+        return len(self.sizes) if is_known(self.sizes) else UNKNOWN
 
     @property
     def element_count(self) -> int:
@@ -200,7 +206,7 @@ class TensorDesc:
 
     @property
     def storage(self) -> TensorDesc:
-        """What is bound for the tensor: itself, or for a four-bit type its bytes as UINT8.
+        """The tensor that is bound: this one, or for a four-bit type its bytes as UINT8.
 
         Each byte holds two elements, the first one in its low four bits.
 
@@ -222,45 +228,82 @@ class TensorDesc:
             guaranteed_base_offset_alignment=self.guaranteed_base_offset_alignment,
         )
 
+    def without(self, part: str = "", index: int | None = None, *_: Any) -> TensorDesc:
+        """A copy in which a part, or one size, is unknown; by default its type and sizes."""
+        tensor = object.__new__(TensorDesc)
+        values = vars(tensor)
+        values.update((name, value) for name, value in vars(self).items() if name in _FIELDS)
+        if part in ("", "DataType"):
+            values["data_type"] = UNKNOWN
+        if part in ("", "DimensionCount"):
+            values["sizes"] = UNKNOWN
+        elif part == "Sizes" and is_known(self.sizes):
+            values["sizes"] = tuple(
+                UNKNOWN if index in (None, i) else size for i, size in enumerate(self.sizes)
+            )
+        return tensor
+
     def check(self, output: bool = False) -> Iterator[Violation]:
         """The tensor rules that hold for every operator; paths are relative to the tensor."""
-        count = self.dimension_count
-        if not 1 <= count <= MAX_DIMENSIONS:
-            yield Violation("DimensionCount", f"1..{MAX_DIMENSIONS}", count)
+        rules = self._size_rules(), self._stride_rules(), self._memory_rules()
+        yield from find_violations(*rules, self._output_rules() if output else ())
+
+    def _size_rules(self) -> Rules:
+        if not 1 <= self.dimension_count <= MAX_DIMENSIONS:
+            yield Violation("DimensionCount", f"1..{MAX_DIMENSIONS}", self.dimension_count)
         for i, size in enumerate(self.sizes):
-            if not 1 <= size <= _json.UINT32_MAX:
+            if size is not UNKNOWN and not 1 <= size <= _json.UINT32_MAX:
                 yield Violation(f"Sizes[{i}]", "1..2^32 - 1", size)
         if self.element_count > MAX_ELEMENTS:
             yield Violation("Sizes", "at most 2^32 - 1 elements", self.element_count)
-        strides_fit = True
-        if self.strides is not None:
-            if len(self.strides) != count:
-                strides_fit = False
-                noun = "stride" if count == 1 else "strides"
-                yield Violation("Strides", f"{count} {noun} (DimensionCount)", len(self.strides))
-            for i, stride in enumerate(self.strides):
-                if not 0 <= stride <= _json.UINT32_MAX:
-                    strides_fit = False
-                    yield Violation(f"Strides[{i}]", "0..2^32 - 1", stride)
-        total, minimum = self.total_tensor_size_in_bytes, self.minimum_size_in_bytes
-        if strides_fit and total < minimum:
-            yield Violation("TotalTensorSizeInBytes", f"at least {minimum}", total)
+
+    def _stride_rules(self) -> Rules:
+        if self.strides is None:
+            return
+        for i, stride in enumerate(self.strides):
+            if not 0 <= stride <= _json.UINT32_MAX:
+                yield Violation(f"Strides[{i}]", "0..2^32 - 1", stride)
+        if len(self.strides) != self.dimension_count:
+            noun = "stride" if self.dimension_count == 1 else "strides"
+            rule = f"{self.dimension_count} {noun} (DimensionCount)"
+            yield Violation("Strides", rule, len(self.strides))
+
+    def _memory_rules(self) -> Rules:
+        total = self.total_tensor_size_in_bytes
+        yield self._minimum_rule()
         if total % 4 or total > _json.UINT64_MAX:
             yield Violation("TotalTensorSizeInBytes", "a multiple of 4 below 2^64", total)
-        alignment, size = self.guaranteed_base_offset_alignment, max(self.data_type.element_size, 1)
+        alignment, size = self.guaranteed_base_offset_alignment, self.data_type.element_size
         power = 0 < alignment <= _json.UINT32_MAX and not alignment & (alignment - 1)
-        if alignment and (alignment < size or not power):
+        if alignment and (not power or alignment < size):
             yield Violation(
                 "GuaranteedBaseOffsetAlignment",
-                f"0 or a power of two of at least {size} (the element size), at most 2^31",
+                f"0 or a power of two of at least {max(size, 1)} (the element size), at most 2^31",
                 alignment,
             )
-        if output and self.flags is TensorFlags.OWNED_BY_DML:
+
+    def _minimum_rule(self) -> Rules:
+        if self._strides_fit() and self.total_tensor_size_in_bytes < self.minimum_size_in_bytes:
+            rule = f"at least {self.minimum_size_in_bytes}"
+            yield Violation("TotalTensorSizeInBytes", rule, self.total_tensor_size_in_bytes)
+
+    def _output_rules(self) -> Rules:
+        if self.flags is TensorFlags.OWNED_BY_DML:
             yield Violation("Flags", "NONE (only inputs can be OWNED_BY_DML)", self.flags)
-        if output and strides_fit and count <= MAX_DIMENSIONS and self.overlaps_itself():
-            yield Violation(
-                "Strides", "strides without overlapping elements (an output)", self.strides
-            )
+        if (
+            self._strides_fit()
+            and self.dimension_count <= MAX_DIMENSIONS
+            and self.overlaps_itself()
+        ):
+            rule = "strides without overlapping elements (an output)"
+            yield Violation("Strides", rule, self.strides)
+
+    def _strides_fit(self) -> bool:
+        """Whether the strides are valid, and as many as sizes."""
+        return self.strides is None or (
+            len(self.strides) == self.dimension_count
+            and all(0 <= stride <= _json.UINT32_MAX for stride in self.strides)
+        )
 
     def overlaps_itself(self) -> bool:
         """Whether two elements share memory: not allowed for outputs."""

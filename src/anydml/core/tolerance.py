@@ -15,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Unit(Enum):
-    """What a tolerance is counted in."""
+    """The unit of a tolerance."""
 
     BITS = "bits"
     """Every bit is the same; a NaN may be any NaN."""
@@ -24,7 +24,7 @@ class Unit(Enum):
     PRODUCTS = "products"
     """Half of that distance at the operator's result on absolute values: of a sum of products."""
     SUMS = "sums"
-    """The same, of a sum or a mean."""
+    """A tolerance of a sum or a mean."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Tolerance:
 
 
 EXACT: Final = Tolerance(Unit.BITS)
-"""The same bits on every backend."""
+"""The tolerance of operators that give equal bits on every backend."""
 
 
 def ulp(count: float) -> Tolerance:

@@ -1,4 +1,4 @@
-"""What a caller binds to a tensor, as an array of the tensor's sizes over the same memory."""
+"""Bindings: a caller's array or buffer as an array of the tensor's sizes over the same memory."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def bind(
         Wrong size, type, byte order or alignment; a read-only output; an output that overlaps
         itself.
     """
-    array = _memory(name, tensor, value, device)
+    array, is_raw = _memory(name, value, device)
     kind = tensor.data_type.numpy
-    if array.shape == tensor.sizes and (array.dtype.type is kind.type or _as_bool(array, tensor)):
+    same_type = array.dtype.type is kind.type or _as_bool(array, tensor)
+    if array.shape == tensor.sizes and same_type and not is_raw:
         if not array.dtype.isnative:
             raise BindingError(f"{name}: expected {kind} in native byte order, got {array.dtype}")
         view = array.view(kind) if array.dtype != kind else array
@@ -64,18 +65,21 @@ def bind(
     return view
 
 
-def _memory(name: str, tensor: TensorDesc, value: Any, device: int | None) -> Array:
+def _memory(name: str, value: Any, device: int | None) -> tuple[Array, bool]:
+    """Return an array on the memory of a value, and whether it is a flat bytes-like object."""
     if value is None:
         raise BindingError(f"{name}: expected an array or buffer, got None")
     if isinstance(value, DeviceArray):  # allocated by this library
-        return value  # type: ignore[return-value]  # as `as_operand` returns them
+        return value, False  # type: ignore[return-value]  # as `as_operand` returns them
     if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
         try:
-            return np.asarray(memoryview(value))
+            buffer = np.asarray(memoryview(value))
         except (TypeError, ValueError, BufferError, NotImplementedError):
             pass
+        else:
+            return buffer, buffer.ndim == 1 and buffer.flags.c_contiguous
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
-        return np.asarray(value)
+        return np.asarray(value), False
     try:
         array = as_operand(value, name)[0]
     except ArgumentTypeError as error:
@@ -83,7 +87,7 @@ def _memory(name: str, tensor: TensorDesc, value: Any, device: int | None) -> Ar
     if isinstance(array, DeviceArray) and array.device != device:
         memory = "in memory that the CPU reads" if device is None else f"on cuda:{device}"
         raise BindingError(f"{name}: expected an array {memory}, got one on {array.place}")
-    return array
+    return array, False
 
 
 def _as_bool(array: Array, tensor: TensorDesc) -> bool:

@@ -20,11 +20,12 @@ class Device:
     Parameters
     ----------
     kind : str
-        ``"cpu"``; ``"cuda"`` or ``"cuda:1"``, a GPU by its number; ``"xla"``, which compiles what
-        operators calculate for JAX's default device, or ``"xla:cpu"`` and ``"xla:cuda"`` for that
-        of a platform (extra ``xla``); ``"reference"``, which runs every operator by its reference
-        implementation, slow and obvious; or ``"auto"``, the one that has every operator and is
-        fast: the CPU so far.
+        ``"cpu"``; ``"onnxruntime"``, where ONNX Runtime runs what operators calculate on the CPU
+        (extra ``onnxruntime``); ``"cuda"`` or ``"cuda:1"``, a GPU by its number; ``"xla"``, which
+        compiles what operators calculate for JAX's default device, or ``"xla:cpu"`` and
+        ``"xla:cuda"`` for that of a platform (extra ``xla``); ``"reference"``, which runs every
+        operator by its reference implementation, slow and obvious; or ``"auto"``, the one that has
+        every operator and is fast: the CPU so far.
     feature_level : FeatureLevel or str
         As ``"5_0"``; the latest by default.
 

@@ -1,4 +1,4 @@
-"""What is ready to run: a program, the tensors that are bound to it, and those that it owns."""
+"""Dispatch: a compiled program, the tensors that are bound to it, and those that it owns."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Point:
 
 
 _Plain = tuple[str, tuple[int, ...], np.dtype[Any]]
-"""What a plain array for a slot is like: its name there, its shape and its type."""
+"""A plain array for a slot: the name there, the shape and the type."""
 
 
 def _plain_slots(point: Point) -> list[_Plain]:
@@ -221,7 +221,7 @@ class Compiled:
         return spread
 
     def _results(self, bindings: dict[str, Any]) -> dict[str, Any]:
-        """What a run on inputs gives, by the points' names."""
+        """Run on inputs; return the outputs by the names of their bind points."""
         executable = self._executable
         if executable is not None and not self._lists:
             direct = executable.direct(bindings)

@@ -80,7 +80,7 @@ class Operator:
 
     @property
     def out_of_range(self) -> str:
-        """What an index outside its axis does: ``"raise"`` or ``"clamp"``."""
+        """The effect of an index outside its axis: ``"raise"`` or ``"clamp"``."""
         return self._out_of_range
 
     def __reduce__(self) -> tuple[type[Operator], tuple[Descriptor, Device, str]]:

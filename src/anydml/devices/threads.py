@@ -21,7 +21,7 @@ _MOST: Final = 256
 
 _in_context: ContextVar[int] = ContextVar("anydml.num_threads", default=0)
 of_context: Final = _in_context.get
-"""What the innermost `num_threads` block says; 0 outside of every block."""
+"""The number of the innermost `num_threads` block; 0 outside of every block."""
 
 # What the enclosing blocks set. With the context, not the block: threads may share one.
 _enclosing: ContextVar[tuple[int, ...]] = ContextVar("anydml.num_threads.outside", default=())

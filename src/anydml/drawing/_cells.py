@@ -17,7 +17,7 @@ from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 
 _WIDTH: Final = 440
-"""Of a picture, at most: a phone shows it almost as large as it is."""
+"""The largest width of a picture: a phone shows it almost at its size."""
 _MARGIN: Final = 12
 _CHARACTER: Final = 7.3
 _LINE: Final = 16
@@ -28,7 +28,7 @@ _MOST_GRIDS: Final = 8
 _MOST_SPOKEN: Final = 64
 _ALIKE: Final = "Cells of the same colour correspond"
 _BORDERS: Final = ("", ' stroke-dasharray="3 2"', ' style="stroke-width:3"')
-"""Of cells, when all colours have come once, and twice."""
+"""The borders of cells once all colours have been used, and again."""
 
 
 class _Box(NamedTuple):

@@ -1,4 +1,4 @@
-"""What notebooks show of descriptors and graphs; names in them are anybody's, so all is escaped."""
+"""The notebook form of descriptors and graphs. Names may come from anybody, so all is escaped."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ from anydml.ops._fields import Role
 MOST_PARTS: Final = 20_000
 """Boxes, and lines between them, of one picture."""
 _MOST_BENDS: Final = 20_000
-"""Of all lines together; a line that would need more goes straight to where it ends."""
+"""The most bends of all lines together; a line that needs more goes straight to its end."""
 _SWEEPS: Final = 24
-"""Of the search for few crossings."""
+"""The number of rounds of the search for few crossings."""
 _BOX: Final = (168.0, 44.0)
 _STEP: Final = (196.0, 96.0)
 """From a box to the next one, across and down."""
@@ -33,7 +33,7 @@ _BEND: Final = 20.0
 """The width that is kept free for a line that passes a layer."""
 _MARGIN: Final = 16.0
 _LETTERS: Final = 21
-"""Of a line of text in a box."""
+"""The most letters in a line of text in a box."""
 _MOST_PROBLEMS: Final = 30
 _PROBLEM_LETTERS: Final = 300
 _MOST_LABELS: Final = 3
@@ -316,7 +316,7 @@ def _line(line: Line, centres: Sequence[_Point], via: Sequence[_Point]) -> str:
 
 
 def _labels(lines: Sequence[Line], centres: Sequence[_Point]) -> Iterator[str]:
-    """What leaves each box, below it: once for all lines that it leaves by."""
+    """The labels of lines, below the box that they leave, once for all of its lines."""
     of: dict[int, dict[tuple[str, ...], None]] = {}
     for line in lines:
         if line.labels:

@@ -27,11 +27,11 @@ Arrays = Mapping[str, Array]
 """Arrays by the tensors' paths."""
 
 MOST_ELEMENTS: Final = 256
-"""Of all tensors together: with more, nothing is traced."""
+"""The most elements of all tensors together: with more, nothing is traced."""
 
 
 class Traced(NamedTuple):
-    """What an operator made of its inputs.
+    """The outputs that an operator made of its inputs.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def trace(desc: Descriptor, inputs: Arrays) -> Traced:
 
 
 def _plain(desc: Descriptor, for_tracing: bool = False) -> Any:
-    """The same on packed tensors that are bound at dispatch.
+    """Trace an operator on packed tensors that are bound at dispatch.
 
     For tracing without what hides a small change: FLOAT16, and a fused activation.
     """

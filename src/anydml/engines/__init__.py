@@ -1,4 +1,4 @@
-"""What computed operators are written in: an array namespace and primitives.
+"""The language of computed operators: an array namespace and primitives.
 
 An operator's `compute` gets an `Engine` and arrays of that engine, and imports neither NumPy nor
 JAX. What NumPy and JAX have in common is the namespace `xp`; what they do differently, or not at
@@ -114,7 +114,7 @@ class Engine(Protocol):
         """
 
     def repeat(self, count: Array, step: Callable[[Array, Any], Any], carry: Any) -> Any:
-        """What ``carry = step(i, carry)`` makes of `carry`, for i from 0 to `count` - 1 in order.
+        """Repeat ``carry = step(i, carry)`` for i from 0 to `count` - 1, in order.
 
         `count` and i are integers of rank 0; `count` may depend on data.
         """

@@ -29,7 +29,7 @@ COLUMN_BYTES: Final = 2 << 20
 """The most memory of the columns that are made at a time."""
 
 _BLOCK_BYTES: Final = 256 << 10
-"""Of a block that a depthwise convolution works on."""
+"""The size of a block that a depthwise convolution works on."""
 
 SCRATCH_BYTES: Final = max(COLUMN_BYTES, _BLOCK_BYTES)
 """The most that a call takes besides what the sizes of its operands and result account for."""
@@ -50,7 +50,7 @@ def correlate(x: Array, w: Array, axes: Sequence[Axis], groups: int) -> Array:
 def correlate_dilated(
     x: Array, w: Array, axes: Sequence[Axis], groups: int, steps: Sequence[int]
 ) -> Array:
-    """The same of x with step - 1 zeros between two elements; `axes` have the sizes of x itself."""
+    """Convolve `x` with step - 1 zeros between elements; `axes` have the sizes of `x` itself."""
     result = np.zeros((x.shape[0], w.shape[0], *(axis.count for axis in axes)), x.dtype)
     phases = [list(_phases(axis, step)) for axis, step in zip(axes, steps, strict=True)]
     for chosen in product(*phases):

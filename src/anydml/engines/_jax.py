@@ -25,7 +25,7 @@ _MOST_TAPS: Final = 64
 
 
 def x64() -> AbstractContextManager[Any]:
-    """What 64-bit types exist within, in this thread alone."""
+    """A context with 64-bit types enabled in this thread."""
     if hasattr(jax, "enable_x64"):
         context: AbstractContextManager[Any] = jax.enable_x64(True)
         return context

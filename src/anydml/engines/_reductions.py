@@ -49,11 +49,11 @@ REDUCTIONS: Final[Mapping[Reduction, Callable[[Array, Sequence[Axis]], Array]]] 
     "max": max_windows,
     "logaddexp": log_sum_windows,
 }
-"""What `Engine.reduce_window` does."""
+"""The signature of `Engine.reduce_window`."""
 
 
 def locate_max(x: Array, axes: Sequence[Axis]) -> tuple[Array, Array]:
-    """The same, and where the first of the largest is: its place in x's spatial dimensions."""
+    """Reduce windows, and locate the first of the largest in the spatial dimensions of `x`."""
     sizes = x.shape[2:]
     places = np.broadcast_to(np.arange(prod(sizes), dtype=np.int64).reshape(sizes), x.shape)
     for dimension, axis in _in_order(axes):

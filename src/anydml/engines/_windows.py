@@ -91,7 +91,7 @@ def axes_of(
 
 
 Index: TypeAlias = tuple[Any, ...]
-"""What an array is indexed with."""
+"""An index of an array."""
 
 
 def taps(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Index, Index]]:

@@ -6,7 +6,8 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,12 +28,66 @@ from anydml.graphs.desc import (
 )
 from anydml.graphs.directmlx import TensorPolicy, describe, functions, names_of, versions
 from anydml.ops._descriptor import Descriptor
-from anydml.ops._fields import FieldInfo, Role
+from anydml.ops._fields import FieldInfo, Role, ScaleBias
+from anydml.ops._registry import operator_meant
+
+
+class Arithmetic:
+    """Arithmetic of expressions, as DirectMLX defines it; a number becomes a scale and bias."""
+
+    __array_ufunc__ = None  # NumPy would make an array of expressions
+
+    def _apply(self, name: str, *operands: Self, **attributes: Any) -> Self:
+        """Add an operator with one output to the graph."""
+        raise NotImplementedError
+
+    def _binary(self, name: str, other: Any, scaled: Callable[[float], ScaleBias] | None) -> Self:
+        if isinstance(other, type(self)):
+            return self._apply(f"element_wise_{name}", self, other)
+        if scaled is None or not isinstance(other, Real):
+            return NotImplemented  # type: ignore[no-any-return]  # as Python's protocol has it
+        return self._apply("element_wise_identity", self, scale_bias=scaled(float(other)))
+
+    def __add__(self, other: Self | float) -> Self:
+        return self._binary("add", other, lambda value: ScaleBias(1, value))
+
+    def __sub__(self, other: Self | float) -> Self:
+        return self._binary("subtract", other, lambda value: ScaleBias(1, -value))
+
+    def __mul__(self, other: Self | float) -> Self:
+        return self._binary("multiply", other, lambda value: ScaleBias(value, 0))
+
+    def __truediv__(self, other: Self | float) -> Self:
+        return self._binary("divide", other, lambda value: ScaleBias(1 / value, 0))
+
+    def __mod__(self, other: Self) -> Self:
+        return self._binary("modulus_truncate", other, None)
+
+    def __radd__(self, other: float) -> Self:
+        return self + other
+
+    def __rsub__(self, other: float) -> Self:
+        return self._binary("subtract", other, lambda value: ScaleBias(-1, value))
+
+    def __rmul__(self, other: float) -> Self:
+        return self * other
+
+    def __rtruediv__(self, other: float) -> Self:
+        if not isinstance(other, Real):
+            return NotImplemented
+        return self._apply("element_wise_recip", self) * float(other)
+
+    def __neg__(self) -> Self:
+        return self * -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expression:
+class Expression(Arithmetic):
     """A tensor of a graph that is being built: an input, a constant or the output of an operator.
+
+    ``+``, ``-``, ``*``, ``/`` and ``%`` of two expressions are the elementwise operators. A number
+    takes the place of one of them, except with ``%``; it becomes the scale and bias of
+    ELEMENT_WISE_IDENTITY.
 
     Attributes
     ----------
@@ -48,6 +103,8 @@ class Expression:
     >>> x = graph.input("x", dml.TensorDesc("FLOAT32", (4, 6)))
     >>> graph.tile(x, repeats=(1, 2)).sizes
     (4, 12)
+    >>> (x * x + 1).sizes
+    (4, 6)
     """
 
     builder: GraphBuilder
@@ -58,14 +115,17 @@ class Expression:
     def __repr__(self) -> str:
         return f"<Expression {self.desc!r}>"
 
+    def _apply(self, name: str, *operands: Expression, **attributes: Any) -> Expression:
+        return self.builder._call(functions()[name], *operands, **attributes)  # type: ignore[no-any-return]
+
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The tensor's sizes."""
+        """Sizes of the tensor."""
         return self.desc.sizes
 
     @property
     def data_type(self) -> DataType:
-        """The tensor's type."""
+        """Type of the tensor."""
         return self.desc.data_type
 
 
@@ -81,7 +141,7 @@ def _result_type(name: str, *fields: str) -> Any:
 
 
 class GraphBuilder:
-    """Builds a `GraphDesc` from expressions.
+    """Builder of a `GraphDesc` from expressions.
 
     Beside the methods below it has a function for each operator, by the operator's name in lower
     case (``element_wise_add1``) and by the name that it has in DirectMLX (``add``). Such a function
@@ -119,7 +179,7 @@ class GraphBuilder:
         self._nodes: list[_Node] = []
 
     def input(self, name: str, desc: TensorDesc) -> Expression:
-        """An input of the graph.
+        """Add an input of the graph.
 
         Parameters
         ----------
@@ -137,7 +197,7 @@ class GraphBuilder:
         return Expression(self, desc, None, len(self._inputs) - 1)
 
     def constant(self, data: Any, desc: TensorDesc | None = None, *, name: str = "") -> Expression:
-        """Data that are part of the graph.
+        """Add data that are part of the graph.
 
         Parameters
         ----------
@@ -166,7 +226,7 @@ class GraphBuilder:
         sizes: Iterable[int] | None = None,
         strides: Iterable[int] | None = None,
     ) -> Expression:
-        """The bytes of a tensor as another tensor of the same total size.
+        """View the bytes of a tensor as another tensor of the same total size.
 
         Parameters
         ----------
@@ -200,7 +260,7 @@ class GraphBuilder:
     def operator(
         self, desc: Descriptor, *inputs: Expression | Sequence[Expression] | None, name: str = ""
     ) -> tuple[Expression | None, ...]:
-        """A node with a descriptor as it is.
+        """Add a node with a descriptor of your own.
 
         Parameters
         ----------
@@ -233,7 +293,7 @@ class GraphBuilder:
         )
 
     def build(self, /, **outputs: Expression) -> GraphDesc:
-        """The graph that computes some expressions.
+        """Build the graph that computes some expressions.
 
         Parameters
         ----------
@@ -291,7 +351,10 @@ class GraphBuilder:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         kinds = functions().get(name.removesuffix("_"))  # `if_`, as `if` is a keyword
         if kinds is None:
-            hint = did_you_mean(name, functions())
+            meant = operator_meant(name)  # `relu` is ACTIVATION_RELU
+            hint = (
+                f"; did you mean {meant.lower()!r}?" if meant else did_you_mean(name, functions())
+            )
             raise AttributeError(f"GraphBuilder has no function {name!r}{hint}")
         return partial(self._call, kinds)
 
@@ -330,7 +393,7 @@ class GraphBuilder:
     def _describe(
         self, kind: type[Descriptor], inputs: Sequence[Any], arguments: dict[str, Any]
     ) -> tuple[Descriptor, list[Any]]:
-        """A descriptor on expressions, and the expressions in the page's order."""
+        """Describe an operator on expressions; also return these in the order of the page."""
         infos = kind.tensor_fields(Role.INPUT)
         if len(inputs) > len(infos):
             names = ", ".join(info.attribute for info in infos)

@@ -69,12 +69,19 @@ def _ports(desc: Descriptor, role: Role) -> list[Port]:
     return found
 
 
-def violations(graph: GraphDesc, level: FeatureLevel) -> list[Violation]:
-    """Every rule that a graph breaks at a feature level, up to `MOST_REPORTED`."""
-    return list(islice(_violations(graph, level), MOST_REPORTED))
+def violations(
+    graph: GraphDesc, level: FeatureLevel, constants_since: FeatureLevel = CONSTANTS_SINCE
+) -> list[Violation]:
+    """Every rule that a graph breaks at a feature level, up to `MOST_REPORTED`.
+
+    `constants_since` is the lowest level that takes constant nodes.
+    """
+    return list(islice(_violations(graph, level, constants_since), MOST_REPORTED))
 
 
-def minimum_level(graph: GraphDesc) -> FeatureLevel | None:
+def minimum_level(
+    graph: GraphDesc, constants_since: FeatureLevel = CONSTANTS_SINCE
+) -> FeatureLevel | None:
     """The lowest feature level that accepts a graph, or None when none does."""
     if violations(graph, LATEST):
         return None
@@ -84,19 +91,26 @@ def minimum_level(graph: GraphDesc) -> FeatureLevel | None:
         found = desc.minimum_level()
         assert found is not None, "the latest level accepts it"
         levels.append(found)
-    if any(isinstance(node, ConstantNode) for node in graph.nodes):
-        levels.append(CONSTANTS_SINCE)
+    if has_constants(graph):
+        levels.append(constants_since)
     return max(levels)
 
 
-def _violations(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
+def has_constants(graph: GraphDesc) -> bool:
+    """Whether a node of the graph is a constant."""
+    return any(isinstance(node, ConstantNode) for node in graph.nodes)
+
+
+def _violations(
+    graph: GraphDesc, level: FeatureLevel, constants_since: FeatureLevel
+) -> Iterator[Violation]:
     if level < SINCE:
         rule = f"{SINCE} or above (the level that introduced graphs)"
         yield Violation("FeatureLevel", rule, level)
     if not graph.nodes:
         yield Violation("Nodes", "at least one node", "none")
     yield from _names(graph)
-    yield from _nodes(graph, level)
+    yield from _nodes(graph, level, constants_since)
     yield from _Edges(graph).violations()
     order = topological_order(graph)
     if len(order) < len(graph.nodes):
@@ -119,7 +133,9 @@ def _names(graph: GraphDesc) -> Iterator[Violation]:
             first.setdefault(name, path)
 
 
-def _nodes(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
+def _nodes(
+    graph: GraphDesc, level: FeatureLevel, constants_since: FeatureLevel
+) -> Iterator[Violation]:
     known: dict[int, list[Violation]] = {}
     for i, node in enumerate(graph.nodes):
         if isinstance(node, OperatorNode):
@@ -129,8 +145,8 @@ def _nodes(graph: GraphDesc, level: FeatureLevel) -> Iterator[Violation]:
             for found in known[key]:
                 yield Violation(f"{graph.label(i)}.{found.path}", found.rule, found.got)
             continue
-        if level < CONSTANTS_SINCE:
-            rule = f"{CONSTANTS_SINCE} or above (the level that introduced constant nodes)"
+        if level < constants_since:
+            rule = f"{constants_since} or above (the level that introduced constant nodes)"
             yield Violation(f"{graph.label(i)}.FeatureLevel", rule, level)
         if not node.data:
             yield Violation(f"{graph.label(i)}.Data", "at least one byte", 0)

@@ -330,7 +330,7 @@ class GraphDesc:
         put(self, "outputs", _tensors("output", outputs, out_of))
 
     def label(self, index: int) -> str:
-        """What messages call a node: its name, or ``nodes[3]``."""
+        """The name of a node in messages: its own, or ``nodes[3]``."""
         return self.nodes[index].name or f"nodes[{index}]"
 
     def to_json(self) -> dict[str, Any]:

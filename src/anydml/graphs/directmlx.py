@@ -27,7 +27,7 @@ TensorPolicy = Callable[[DataType, tuple[int, ...]], TensorDesc]
 """Makes the descriptor of an output of a type and sizes."""
 
 _LEFT_OUT: Final = ("ELEMENT_WISE_", "ELEMENT_WISE_LOGICAL_")
-"""What DirectMLX leaves out of operators' names: ``add``, ``equals``."""
+"""The parts of operators' names that DirectMLX leaves out: ``add``, ``equals``."""
 
 _OTHER_NAMES: Final = {"non_zero_coordinates": "nonzero_coordinates"}
 
@@ -56,8 +56,9 @@ _DEFAULTS: Final[Mapping[str, Values]] = {
     "GEMM": {"trans_a": "NONE", "trans_b": "NONE", "alpha": 1.0, "beta": 1.0},
     "QUANTIZED_LINEAR_CONVOLUTION": {"group_count": 1},
     "SPACE_TO_DEPTH": {"order": "DEPTH_COLUMN_ROW"},
+    "TOP_K": {"axis_direction": "DECREASING"},
 }
-"""DirectMLX's, by the operator's name without its version."""
+"""DirectMLX's, by the operator's name without its version; for TOP_K, those of version 0."""
 
 _AXES: Final[Mapping[str, Callable[[int], tuple[int, ...]]]] = {
     "REDUCE": lambda rank: tuple(range(rank)),
@@ -137,7 +138,7 @@ def _takes(kind: type[Descriptor], inputs: int, arguments: Values) -> bool:
 
 
 def names_of(info: FieldInfo) -> tuple[str, ...]:
-    """What an argument for a field may be called: ``filter`` for ``filter_tensor``."""
+    """The names of an argument for a field: ``filter`` for ``filter_tensor``."""
     if info.role is Role.ATTRIBUTE:
         return (info.attribute,)
     return info.attribute, info.attribute.removesuffix("_tensor")

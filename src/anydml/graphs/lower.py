@@ -28,13 +28,13 @@ from anydml.graphs.desc import ConstantNode, GraphDesc
 from anydml.ops._fields import Role
 
 NAME = "graph"
-"""What messages call the program of a graph."""
+"""The name of a graph's program in messages."""
 
 Source = int | Place
 """Where bytes come from: an input of the graph, or an output of a node."""
 
 Names = dict[str | None, str | None]
-"""Of what a node's own program calls something, in the program of the graph."""
+"""Names in the graph's program by the names in a node's own program."""
 
 
 @dataclass(frozen=True)

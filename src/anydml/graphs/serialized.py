@@ -1,4 +1,4 @@
-"""Serialized graphs: what ONNX Runtime's DirectML provider writes when asked to.
+"""Serialized graphs, which the DirectML provider of ONNX Runtime writes.
 
 A FlatBuffers file of nodes that name their edges. Tensors and attributes of an operator are in the
 page's order. The data of a constant are in the file, or in another one that has the node's name.
@@ -16,6 +16,7 @@ import numpy as np
 from anydml.core._json import short_repr
 from anydml.core.dtypes import DataType
 from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.file_kinds import is_flatbuffer, kind_of
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.graphs._flatbuffers import Source, Table
 from anydml.graphs.desc import (
@@ -54,14 +55,14 @@ _PAIRS: Final = (_SCALE_BIAS, _SIZE)
 
 
 DATA_SUFFIX: Final = ".bin"
-"""Of the file of a constant, which is named after the constant's node."""
+"""The suffix of the file of a constant, which is named after the constant's node."""
 
 
 def read_serialized_graph(path: str | Path) -> GraphDesc:
-    """Read a graph that ONNX Runtime's DirectML provider has written.
+    """Read a graph that the DirectML provider of ONNX Runtime has written.
 
     ONNX Runtime writes each partition of a model to a file when its session option
-    ``ep.dml.enable_graph_serialization`` is set.
+    ``ep.dml.enable_graph_serialization`` is ``"true"``.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def _bytes_of(path: str | Path) -> bytes:
 
 
 def graph_from_bytes(data: bytes, constants: Constants = lambda name: None) -> GraphDesc:
-    """The graph in a serialized graph's bytes.
+    """Read a graph from the bytes of a file.
 
     Parameters
     ----------
@@ -124,6 +125,9 @@ def graph_from_bytes(data: bytes, constants: Constants = lambda name: None) -> G
     ModelError
         It is no serialized graph, or a node of it is wrong; the message names the node.
     """
+    if not is_flatbuffer(data):
+        kind = kind_of(data) or "something else"
+        raise ModelError(f"Expected a serialized graph, got {kind}.")
     try:
         root = Source(data).root()
         nodes, inputs, outputs = root.tables(0), root.texts(1), root.texts(2)
@@ -139,6 +143,7 @@ class _Reader:
         self, nodes: list[Table], inputs: list[str], outputs: list[str], constants: Constants
     ) -> None:
         self._tables, self._inputs, self._outputs = nodes, inputs, outputs
+        self._output_positions = {name: i for i, name in reversed([*enumerate(outputs)])}
         self._constants = constants
         self._nodes: list[Node] = []
         self._late: set[str] = set()  # edges of constants whose data are bound later
@@ -196,7 +201,7 @@ class _Reader:
     def _tensors(
         self, kind: type[Descriptor], role: Role, tables: Sequence[Table], edges: Sequence[str]
     ) -> Iterator[tuple[str, Any]]:
-        """The tensor fields; those without an edge are left out and have no table."""
+        """Read the tensor fields; those without an edge are left out and have no table."""
         left, names = iter(tables), iter(edges)
         for info in kind.tensor_fields(role):
             if info.many:  # all that is left: no field of the same role comes behind a list
@@ -226,8 +231,9 @@ class _Reader:
         for i, edge in enumerate(outputs):
             if edge:
                 self._edge_starts[edge] = node, i
-                if edge in self._outputs:
-                    self._out_of.append(OutputEdge(node, i, self._outputs.index(edge), edge))
+                position = self._output_positions.get(edge)
+                if position is not None:
+                    self._out_of.append(OutputEdge(node, i, position, edge))
 
 
 def _tensor(table: Table, is_owned: bool) -> TensorDesc:
@@ -254,7 +260,7 @@ def _attributes(kind: type[Descriptor], tables: Sequence[Table]) -> dict[str, An
 
 
 def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
-    """An attribute's value, or None; `others` are those in front of it."""
+    """Read the value of an attribute, or None; `others` are those in front of it."""
     tag = table.number(1, "B")
     if tag in _STRUCTURES:
         values = table.structure(2, _STRUCTURES[tag])
@@ -270,7 +276,7 @@ def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
         return members.numbers(0, _ARRAYS[tag]) or ()
     if isinstance(kind, NestedKind) and tag in (_ONE_OPERATOR, _OPERATORS):
         tables = [members] if tag == _ONE_OPERATOR else members.tables(0)
-        operators = [_fused(operator) for operator in tables]
+        operators = [_fused(kind, operator) for operator in tables]
         return operators if kind.many else operators[0]
     octets = members.structure(1, f"{_SCALAR_BYTES}B") if tag == _SCALAR else None
     data_type = others.get(kind.typed_by) if isinstance(kind, ScalarKind) else None
@@ -279,6 +285,8 @@ def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
     return np.frombuffer(bytes(octets), data_type.numpy)[0].item()
 
 
-def _fused(table: Table) -> Descriptor:
+def _fused(kind: NestedKind, table: Table) -> Descriptor:
     definition = operator_named(table.text(0))
+    if definition not in kind.definitions:  # none of which has operators of its own
+        raise ModelError(f"expected {kind.accepted}, got {definition.__name__}.")
     return definition(**_attributes(definition, table.tables(1)))

@@ -4,8 +4,9 @@
 untrusted: what it may read, write and allocate is what its `Limits` say.
 """
 
-from anydml.models.loader import Model, load_model
-from anydml.models.paths import Limits
-from anydml.models.runner import run_model
+from anydml.models.check import load_model
+from anydml.models.files import Limits
+from anydml.models.model import Model
+from anydml.models.run import run_model
 
 __all__ = ["Limits", "Model", "load_model", "run_model"]

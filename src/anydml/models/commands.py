@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from anydml.core import _json
 from anydml.core.errors import ModelError
-from anydml.models import pictures
-from anydml.models.dispatchables import Bindings, read_bindings, referenced_resources
+from anydml.models import formats
+from anydml.models.operators import Bindings, read_bindings, referenced_resources
 from anydml.models.resources import Array, Resource
 
 _KINDS: Final = "dispatch, print, writeFile"
@@ -26,7 +26,7 @@ class Dispatch:
     bindings: Bindings
 
     def resources(self) -> Iterator[str]:
-        """The resources that the command names."""
+        """List the resources that the command names."""
         return referenced_resources(self.bindings)
 
 
@@ -38,7 +38,7 @@ class Print:
     verbose: bool
 
     def resources(self) -> Iterator[str]:
-        """The resource."""
+        """List the resource."""
         yield self.resource
 
 
@@ -58,10 +58,10 @@ class WriteFile:
     @property
     def picture(self) -> bool:
         """Whether the file is a picture."""
-        return pictures.is_picture(self.target)
+        return formats.is_picture(self.target)
 
     def size(self, resource: Resource) -> int:
-        """Bytes of the resource's elements that go into a `.npy` file or a picture.
+        """Return the bytes of elements that go into a `.npy` file or a picture.
 
         Raises
         ------
@@ -69,9 +69,9 @@ class WriteFile:
             The resource has fewer elements than the dimensions, or others than a picture's.
         """
         if self.picture:
-            pictures.check_type(resource.data_type)
-            pictures.check_dimensions(self.target, self.dimensions)
-        assert resource.data_type is not None, "the loader refuses the command otherwise"
+            formats.check_picture_type(resource.data_type)
+            formats.check_picture_dimensions(self.target, self.dimensions)
+        assert resource.data_type is not None, "the command is refused otherwise"
         element = resource.data_type.element_size
         # Padding that rounds the size up is not an element.
         available = (resource.size if resource.size_given else resource.data_size) // element
@@ -84,7 +84,7 @@ class WriteFile:
         return count * element
 
     def contents(self, resource: Resource, buffer: Array) -> Array:
-        """What goes into the file: the bytes of a raw one, else the elements."""
+        """Return what goes into the file: the bytes of a raw one, else the elements."""
         if not self.npy and not self.picture:
             return buffer
         octets = buffer if resource.size_given else resource.data(buffer)
@@ -92,7 +92,7 @@ class WriteFile:
         return numbers.reshape(self.dimensions) if self.dimensions else numbers
 
     def resources(self) -> Iterator[str]:
-        """The resource."""
+        """List the resource."""
         yield self.resource
 
 
@@ -100,7 +100,7 @@ Command = Dispatch | Print | WriteFile
 
 
 def read_command(value: Any) -> Command:
-    """The command that a JSON object describes.
+    """Read the command that a JSON object describes.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def read_command(value: Any) -> Command:
             resource = faults.field(fields, "resource", _json.json_string)
             target = faults.field(fields, "targetPath", _target)
             # A raw file has no shape: nothing reads the member then, which is warned of.
-            shaped = (_NPY, *pictures.EXTENSIONS)
+            shaped = (_NPY, *formats.PICTURES)
             raw = target is not None and not target.lower().endswith(shaped)
             dimensions = () if raw else faults.field(fields, "dimensions", _dimensions, flat)
             command = WriteFile(resource, target, dimensions)
@@ -146,6 +146,6 @@ def _dimensions(value: Any) -> tuple[int, ...]:
 
 def _target(value: Any) -> str:
     name = _json.json_string(value)
-    if pictures.is_picture(name):
-        pictures.load_pillow()
+    if formats.is_picture(name):
+        formats.load_pillow()
     return name

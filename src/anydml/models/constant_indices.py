@@ -14,16 +14,11 @@ from anydml.core.program import IndexUse, Program
 from anydml.core.tensor import TensorDesc
 from anydml.devices.backends._sequence import index_error
 from anydml.devices.binding import bind, elements_size
+from anydml.models.check import binding_problems
 from anydml.models.commands import Dispatch
-from anydml.models.dispatchables import (
-    Dispatchable,
-    Source,
-    binding_problems,
-    is_owned,
-    referenced_resources,
-)
-from anydml.models.loader import Model
-from anydml.models.locations import within
+from anydml.models.document import within
+from anydml.models.model import Model
+from anydml.models.operators import Dispatchable, Source, is_owned, referenced_resources
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
 
@@ -48,7 +43,7 @@ class _Reading(NamedTuple):
 
     def fault(self, resource: Resource, octets: Array) -> str | None:
         """The first index that is out of range, as a run reports it."""
-        array = bind(self.use.slot, self.tensor, octets[self.start :], output=False)
+        array = bind(self.use.slot, self.tensor, octets[self.start :].data, output=False)
         position = _first_bad(array, self.use.sizes)
         if position is None:
             return None

@@ -6,16 +6,17 @@ import json
 from typing import Any
 
 from anydml.core.dtypes import DataType
-from anydml.models.loader import Model, model_from_text
-from anydml.models.paths import Limits
-from anydml.models.results import json_numbers
+from anydml.models.check import model_from_text
+from anydml.models.files import Limits
+from anydml.models.model import Model
+from anydml.models.resources import json_numbers
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
 
 
 def example_model(operator: str, limits: Limits | None = None) -> Model:
-    """The examples of an operator, by its name in `OPERATORS`.
+    """Make a model of the examples of an operator, by its name in `OPERATORS`.
 
     The model prints inputs and outputs. Where there are several examples, the names of resources
     end in the example's number.

@@ -1,32 +1,175 @@
-"""Files of a model, reached one folder after another, so that no link leads out, whenever it came.
+"""Files of a model: which ones it may name, and how they are opened without leaving its folders.
 
 A path is walked from a folder that is open: each component is opened relative to the one before and
-must be no link. A check of the whole path before it is opened would leave time to put a link there.
+must be no link (`open_folders`). A check of the whole path before it is opened would leave time to
+put a link there.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
+from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
-from anydml.models.paths import Folder, parts_below
+from anydml.models.open_folders import NEW, READ, READ_USERS, OpenFolder, is_link, open_root
 
-# On Linux a folder that may be entered but not listed can be passed through as well.
-_FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Opening does not wait, so that a pipe cannot hold the run up before it is refused.
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+GIBIBYTE: Final = 2**30
+
+# Reading JSON takes up to some 40 times the memory of its text; small models are never refused.
+_TEXT_SHARE: Final = 64
+_LEAST_TEXT: Final = 2**20
+
+# What every file system takes as one component; and no path that users could not delete again.
+_LONGEST_PART: Final = 255
+_LONGEST_NAME: Final = 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of what a model may read, write and allocate.
+
+    Parameters
+    ----------
+    output_dir : str or Path, optional
+        Where `writeFile` commands write; made when it is not there. By default a new folder in the
+        current one, named after the model: ``split.out`` for ``split.json``.
+    memory_limit : int
+        The most bytes that all resources together take, and with them copies of inputs that are
+        OWNED_BY_DML or whose strides repeat elements; 4 GiB by default. The text of a model
+        may be a 64th of it, or 1 MiB.
+    input_dir : str or Path, optional
+        Where files that the model names are read from; by default the model's own folder, and
+        nowhere for a model from standard input.
+    overwrite : bool
+        Whether files that exist are replaced, and a folder named after the model may be there.
+    """
+
+    output_dir: str | Path | None = None
+    memory_limit: int = 4 * GIBIBYTE
+    input_dir: str | Path | None = None
+    overwrite: bool = False
+
+    @property
+    def text_limit(self) -> int:
+        """Maximum size of the text of a model, in bytes."""
+        return max(_LEAST_TEXT, self.memory_limit // _TEXT_SHARE)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Folder that a model may not leave.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute and without links.
+    display_path : Path
+        As its user knows it.
+    """
+
+    path: Path
+    display_path: Path
+
+    @classmethod
+    def of(cls, path: str | Path) -> Folder:
+        """Resolve a path of the user, in which links are followed."""
+        return cls(_real(Path(path)), Path(path))
+
+    def find(self, name: str) -> Place | None:
+        """Find a file; None if it does not exist, or a model may not name it."""
+        try:
+            parts = parts_below(self, name)
+        except ModelError:
+            return None
+        return Place(self, parts) if self.path.joinpath(*parts).exists() else None
+
+
+def own_folder(limits: Limits) -> bool:
+    """Return whether a model writes to a new folder that is named after it."""
+    return limits.output_dir is None
+
+
+def output_folder(model: str, limits: Limits) -> Folder:
+    """Return the folder that a model of this name writes to; nothing is made."""
+    if limits.output_dir is not None:
+        return Folder.of(limits.output_dir)
+    own = Path(f"{model}.out")
+    return Folder(_real(Path()) / own, own)  # its last component may be no link
+
+
+def _real(path: Path) -> Path:
+    try:
+        real = path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a NUL
+        raise ModelError(f"Expected a folder, got {str(path)!r}: {error}.") from error
+    if any(map(os.path.islink, (real, *real.parents))):  # Python 3.13 leaves a loop as it is
+        raise ModelError(f"Expected a folder, got {str(path)!r}: a loop of links.")
+    return real
+
+
+def model_name(path: Path) -> str:
+    """Name a model after its file: never hidden, nothing for a terminal to obey."""
+    known = path.suffix.lower() in (".json", ".bin")
+    stem = path.name[: -len(path.suffix)] if known else path.name
+    readable = "".join(c if c.isprintable() else "_" for c in stem.lstrip("."))
+    return readable or "model"
+
+
+def parts_below(folder: Folder, name: str) -> tuple[str, ...]:
+    """Return the components of the path from a folder to the file in it that a model names.
+
+    Nothing is looked up: whether the way holds any link is seen when it is walked.
+
+    Raises
+    ------
+    ModelError
+        The path leaves the folder, is hidden, or is not a file name.
+    """
+    if not name.isprintable():  # a NUL, a surrogate, what a terminal would act on
+        raise ModelError(f"Expected a path of printable characters, got {short_repr(name)}.")
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        raise ModelError(
+            f"Expected a path of at most {_LONGEST_NAME} bytes, got {short_repr(name)}."
+        )
+    path = name.replace("\\", "/")  # models come from Windows, where both separate folders
+    if not path or path.endswith("/"):
+        raise ModelError(f"Expected a file's path, got {short_repr(name)}.")
+    if path.startswith("/"):
+        path = _relative(folder, path)
+    parts = tuple(posixpath.normpath(path).split("/"))
+    if parts[0] in ("..", ".", ""):
+        raise ModelError(
+            f"Expected a file inside folder {str(folder.display_path)!r}, got {short_repr(name)}."
+        )
+    # With a home folder as the output folder, these are what a model could do harm with.
+    if any(part.startswith(".") for part in parts):
+        raise ModelError(f"Expected a file that is not hidden, got {short_repr(name)}.")
+    if any(len(os.fsencode(part)) > _LONGEST_PART for part in parts):
+        raise ModelError(
+            f"Expected names of at most {_LONGEST_PART} bytes in a path, got {short_repr(name)}."
+        )
+    return parts
+
+
+def _relative(folder: Folder, path: str) -> str:
+    for root in (folder.display_path.absolute(), folder.path):
+        relative = posixpath.relpath(posixpath.normpath(path), root.as_posix())
+        if relative.split("/")[0] != "..":
+            return relative
+    return ".."
+
+
 # Of a write, so that Ctrl-C need not wait for a large one.
 _PIECE: Final = 2**24
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a folder"),
@@ -38,7 +181,7 @@ _KINDS: Final = (
 
 
 class State(NamedTuple):
-    """A file's identity, which changes when its data do."""
+    """Identity of a file, which changes when its data do."""
 
     device: int
     inode: int
@@ -48,19 +191,19 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """A file below a folder: the folder, and the components of the way from there."""
+    """File below a folder: the folder, and the components of the path from there."""
 
     folder: Folder
     parts: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The file's own name."""
+        """Name of the file alone."""
         return self.parts[-1]
 
     @property
     def display_path(self) -> str:
-        """The path as the user knows it."""
+        """Path as the user knows it."""
         return str(self.folder.display_path.joinpath(*self.parts))
 
     def __str__(self) -> str:
@@ -68,7 +211,7 @@ class Place:
 
     @contextmanager
     def open_file(self) -> Iterator[BinaryIO]:
-        """A regular file, open for reading.
+        """Open a regular file for reading.
 
         Raises
         ------
@@ -77,14 +220,14 @@ class Place:
         """
         with _reported(self, "read"):
             with _walked(_entered(self.folder.path), self.parts[:-1]) as folder:
-                handle = _unlinked(self.name, _READ, folder)
+                handle = folder.open(self.name, READ)
             with _regular(handle, self) as file:
                 yield file
 
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    """A regular file of the user's, who may have put links on the way, open for reading.
+    """Open a regular file of the user, whose path may have links, for reading.
 
     Raises
     ------
@@ -95,7 +238,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with (
             _reported(display_path, "read"),
-            _regular(os.open(path, _READ & ~os.O_NOFOLLOW), display_path) as file,
+            _regular(os.open(path, READ_USERS), display_path) as file,
         ):
             yield file
     except ValueError as error:  # a NUL
@@ -105,13 +248,13 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def state(file: BinaryIO) -> State:
-    """The state of an open file."""
+    """Return the state of an open file."""
     found = os.fstat(file.fileno())
     return State(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 class Output:
-    """The folder that a run writes to, made and open while it is a context.
+    """Folder that a run writes to, made and open while it is a context.
 
     Parameters
     ----------
@@ -133,12 +276,12 @@ class Output:
         self._new = new
         self._overwrite = overwrite
         self._written: set[tuple[str, ...]] = set()
-        self._handle = -1
+        self._open: OpenFolder | None = None
 
     def __enter__(self) -> Output:
         try:
             self._folder.path.mkdir(parents=True, exist_ok=not self._new)
-            self._handle = _entered(self._folder.path)
+            self._open = _entered(self._folder.path)
         except OSError as error:
             raise ModelError(
                 f"Output folder {str(self._folder.display_path)!r} cannot be made: "
@@ -147,7 +290,8 @@ class Output:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._handle)
+        if self._open is not None:
+            self._open.close()
         if self._new:
             with suppress(OSError):  # something is in it: it stays
                 self._folder.path.rmdir()
@@ -163,28 +307,29 @@ class Output:
         ModelError
             It is there and may not be replaced, is behind a link, or cannot be written.
         """
+        assert self._open is not None, "a context"
         place = Place(self._folder, parts_below(self._folder, name))
         with (
             _reported(place, "written"),
-            _walked(os.dup(self._handle), place.parts[:-1], make=True) as folder,
+            _walked(self._open.copy(), place.parts[:-1], make=True) as folder,
         ):
             old = self._replaced(place, folder)
             # What is to be replaced stays until the new file is complete.
             own = place.name if old is None else f".{secrets.token_hex(8)}"
-            handle = os.open(own, _NEW, 0o666, dir_fd=folder)
+            handle = folder.open(own, NEW)
             try:
                 mode = None if old is None else stat.S_IMODE(old.st_mode)
                 _write(handle, pieces, place, mode)
                 if old is not None:
-                    os.rename(own, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    folder.replace(own, place.name)
             except BaseException:
-                os.unlink(own, dir_fd=folder)
+                folder.unlink(own)
                 raise
         self._written.add(place.parts)
 
-    def _replaced(self, place: Place, folder: int) -> os.stat_result | None:
+    def _replaced(self, place: Place, folder: OpenFolder) -> os.stat_result | None:
         try:
-            found = os.lstat(place.name, dir_fd=folder)
+            found = folder.lstat(place.name)
         except FileNotFoundError:
             return None
         problem = _irreplaceable(found, self._overwrite or place.parts in self._written)
@@ -194,28 +339,27 @@ class Output:
 
 
 def target_problem(place: Place, overwrite: bool) -> str | None:
-    """Why a file could not be written now, or None; nothing is made."""
-    start, *way, name = (*place.folder.path.parts, *place.parts)
+    """Return why a file could not be written now, or None; nothing is made."""
+    *way, name = (*place.folder.path.parts[1:], *place.parts)
     found = None
-    with _reported(place, "written"), ExitStack() as stack:
-        handle = os.open(start, _FOLDER)
-        stack.callback(lambda: os.close(handle))
-        with suppress(FileNotFoundError):  # what is not there yet will be made
-            for part in way:
-                below = _unlinked(part, _FOLDER, handle)
-                os.close(handle)
-                handle = below
-            found = os.lstat(name, dir_fd=handle)
-        if not os.access(".", os.W_OK | os.X_OK, dir_fd=handle):
-            read_only = os.fstatvfs(handle).f_flag & os.ST_RDONLY
-            code = errno.EROFS if read_only else errno.EACCES
-            raise OSError(code, os.strerror(code))
+    with _reported(place, "written"):
+        folder = open_root(place.folder.path)
+        try:
+            with suppress(FileNotFoundError):  # what is not there yet will be made
+                for part in way:
+                    below = folder.enter(part)
+                    folder.close()
+                    folder = below
+                found = folder.lstat(name)
+            folder.check_writable()
+        finally:
+            folder.close()
     problem = _irreplaceable(found, overwrite) if found else None
     return f"File {place} cannot be written: {problem}." if problem else None
 
 
 def _irreplaceable(found: os.stat_result, overwrite: bool) -> str | None:
-    if stat.S_ISLNK(found.st_mode):
+    if is_link(found):
         return "it is a link, and links are not followed"
     if not stat.S_ISREG(found.st_mode):
         return "it exists and is not a regular file"
@@ -234,7 +378,7 @@ def _write(
     written = 0
     try:
         try:
-            if mode is not None:
+            if mode is not None and hasattr(os, "fchmod"):
                 os.fchmod(handle, mode)
             for piece in pieces:
                 at = 0
@@ -254,7 +398,7 @@ def _write(
 
 
 def system_reason(error: OSError) -> str:
-    """Why the system refuses something."""
+    """Return why the system refuses something."""
     reason = error.strerror or str(error)
     return f"{reason}: the disk is full" if error.errno == errno.ENOSPC else reason
 
@@ -281,38 +425,22 @@ def _regular(handle: int, display_path: Place | str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _entered(folder: Path) -> int:
-    """A folder's handle, by a path without links: one that has come since is not followed."""
-    with _walked(os.open(folder.parts[0], _FOLDER), folder.parts[1:]) as handle:
-        return os.dup(handle)
+def _entered(folder: Path) -> OpenFolder:
+    """Open a folder by a path without links: one that has come since is not followed."""
+    with _walked(open_root(folder), folder.parts[1:]) as entered:
+        return entered.copy()
 
 
 @contextmanager
-def _walked(handle: int, parts: Iterable[str], make: bool = False) -> Iterator[int]:
-    """The folder that parts lead to from an open one, which is closed."""
+def _walked(folder: OpenFolder, parts: Iterable[str], make: bool = False) -> Iterator[OpenFolder]:
+    """Open the folder that parts lead to from an open one, which is closed."""
     try:
         for part in parts:
             if make:
-                with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=handle)
-            below = _unlinked(part, _FOLDER, handle)
-            os.close(handle)
-            handle = below
-        yield handle
+                folder.make(part)
+            below = folder.enter(part)
+            folder.close()
+            folder = below
+        yield folder
     finally:
-        os.close(handle)
-
-
-def _unlinked(name: str, flags: int, folder: int) -> int:
-    try:
-        return os.open(name, flags, dir_fd=folder)
-    except OSError as error:
-        # What a link gives depends on the flags and the system; the reason should not.
-        try:
-            link = stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
-        except OSError:
-            link = False
-        if link:
-            reason = f"{name!r} is a link, and links are not followed"
-            raise OSError(errno.ELOOP, reason) from error
-        raise
+        folder.close()

@@ -1,4 +1,4 @@
-"""What `anydml check` says of a model, as lines and as JSON."""
+"""Reports of `anydml check` on a model, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from anydml.core.errors import ModelError, Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.problems import Problem, members, pointer
 from anydml.devices.device import Device
-from anydml.models.checking import (
+from anydml.models.check import (
     Target,
     compile_dispatchable,
     fits,
+    lowest_level,
+    reading_problems,
     refused_text,
     run_problems,
     targets,
 )
 from anydml.models.constant_indices import index_problems
-from anydml.models.dispatchables import Dispatchable
-from anydml.models.loader import Model, read_model
-from anydml.models.paths import Limits
+from anydml.models.files import Limits
+from anydml.models.model import Model, read_model
+from anydml.models.operators import Dispatchable
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A dispatchable, and what a device says of it."""
+    """Dispatchable, and the rules that it breaks on a device."""
 
     dispatchable: Dispatchable
     device: Device
@@ -36,17 +38,17 @@ class Checked:
     lowest: FeatureLevel | None
 
     def text(self) -> str:
-        """Whether it is accepted, and if not, why."""
+        """Describe whether it is accepted, and if not, why."""
         if self.violations:
             return refused_text(self.dispatchable, self.device, self.violations)
         return (
             f"Dispatchable {short_repr(self.dispatchable.name)} ({self.dispatchable.desc.NAME}): "
             f"accepted at feature level {self.device.feature_level}\n"
-            f"  Lowest feature level that accepts it: {self.lowest}"
+            f"  {lowest_level(self.dispatchable)}"
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Describe it as JSON."""
         return {
             "name": self.dispatchable.name,
             "operator": self.dispatchable.desc.NAME,
@@ -66,14 +68,14 @@ class Checked:
         }
 
     def _pointer(self, path: str) -> str:
-        """Where in the model a path of its operator is."""
+        """Return the location in the model of a path in the operator."""
         below = members(path.removeprefix(f"{self.dispatchable.desc.NAME}."))
         return pointer(("dispatchables", self.dispatchable.name, *self.dispatchable.within, *below))
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that can be known of a model without running it.
+    """Report on a model that has not run.
 
     Attributes
     ----------
@@ -98,12 +100,12 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Whether the model would run, as far as can be known."""
+        """Return whether the model would run, as far as can be known."""
         refused = any(item.violations for item in self.dispatchables)
         return not self.unreadable and not self.problems and not refused
 
     def lines(self) -> Iterator[str]:
-        """The report as text."""
+        """Describe the report as text."""
         for item in self.dispatchables:
             yield item.text()
         yield from self.problems
@@ -114,7 +116,7 @@ class Report:
             yield f"Command at index {target.at} writes resource {resource} to {target.place}."
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON."""
+        """Describe the report as JSON."""
         return {
             "model": str(self.path),
             "good": self.good,
@@ -143,20 +145,20 @@ def _without_kernel(model: Model, device: Device, refused: frozenset[str]) -> It
 
 
 def report(path: Path, device: Device, limits: Limits) -> Report:
-    """The report of a model, valid or not."""
+    """Check a model, valid or not, without running it."""
     try:
         model = read_model(path, limits)
         checked = tuple(
             Checked(
                 item,
                 device,
-                device.check(item.checked),
-                device.minimum_feature_level(item.checked),
+                item.desc.violations(device.feature_level),
+                item.desc.minimum_level(),
             )
             for item in model.dispatchables.values()
         )
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)
-        problems = [*model.problems, *_without_kernel(model, device, refused)]
+        problems = [*reading_problems(model), *_without_kernel(model, device, refused)]
         problems += run_problems(model, limits, device, refused)
         if fits(model, limits):
             problems += index_problems(model, refused)

@@ -1,28 +1,30 @@
-"""Resources: named buffers, what fills them first, and how much memory they take."""
+"""Resources: named buffers, their initial values, and how much memory they take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
-from typing import Any
+from math import isfinite, prod
+from typing import Any, Final
 
 import numpy as np
 
 from anydml.core import _json
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ModelError
-from anydml.models import initial_values, npy, pictures
-from anydml.models.files import Place, State, state
-from anydml.models.paths import Folder, parts_below
+from anydml.models import formats
+from anydml.models.files import Folder, Place, State, parts_below, state
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+# NumPy copies what it accumulates in place: a part at a time.
+_CHUNK: Final = 2**16
 
 
 @dataclass(frozen=True)
 class Resource:
-    """A buffer that a model declares; nothing is allocated before `allocate`.
+    """Buffer that a model declares; nothing is allocated before `allocate`.
 
     Attributes
     ----------
@@ -47,7 +49,7 @@ class Resource:
     fill: Callable[[Array], None]
 
     def allocate(self, end: int | None = None) -> Array:
-        """The buffer as bytes, with its initial data: all of it, or the first bytes up to `end`."""
+        """Allocate the buffer with its initial data: all of it, or the first bytes up to `end`."""
         buffer = self.reserve(np.zeros)
         data = self.data(buffer)
         if end is not None:  # and whole elements of any type
@@ -57,7 +59,7 @@ class Resource:
         return buffer
 
     def reserve(self, make: Callable[..., Array]) -> Array:
-        """Memory for the buffer, as `numpy.zeros` or `numpy.empty` makes it.
+        """Allocate memory for the buffer, by `numpy.zeros` or `numpy.empty`.
 
         Raises
         ------
@@ -70,12 +72,12 @@ class Resource:
             raise ModelError(f"{self.size} bytes could not be allocated.") from error
 
     def data(self, buffer: Array) -> Array:
-        """The bytes of a buffer in which the initial data were."""
+        """Return the bytes of a buffer in which the initial data were."""
         return buffer[self.offset : self.offset + self.data_size]
 
     def elements(self, octets: Array) -> Array:
-        """Bytes of the buffer as numbers of the resource's type, as many as are whole."""
-        assert self.data_type is not None, "the loader refuses the command otherwise"
+        """View bytes of the buffer as numbers of the type of the resource, as many as are whole."""
+        assert self.data_type is not None, "the command is refused otherwise"
         dtype = self.data_type.numpy
         return octets[: octets.size // dtype.itemsize * dtype.itemsize].view(dtype)
 
@@ -88,7 +90,7 @@ class _Data:
 
 
 def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: int) -> Resource:
-    """The resource that a JSON object declares; its file is read from the folder, if any.
+    """Read the resource that a JSON object declares; its file is in the folder, if any.
 
     Raises
     ------
@@ -99,14 +101,14 @@ def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: in
     faults = _json.Faults()
     data_type, typed = None, False
     with faults.kept():
-        data_type = _json.field(fields, "initialValuesDataType", initial_values.known_type, None)
+        data_type = _json.field(fields, "initialValuesDataType", _known_type, None)
         typed = True
     offset = faults.field(fields, "initialValuesOffsetInBytes", _json.json_uint64, 0)
     size = faults.field(fields, "sizeInBytes", _json.json_uint64, None)
     picture = _Picture(None, memory_limit)
     if _is_picture(fields.get("initialValues")):  # else nothing reads the members, which is warned
-        sizes = faults.field(fields, "resampleSize", pictures.read_size, None)
-        faults.field(fields, "resampleMode", pictures.read_mode, None)
+        sizes = faults.field(fields, "resampleSize", formats.read_size, None)
+        faults.field(fields, "resampleMode", formats.read_mode, None)
         picture = _Picture(sizes, memory_limit)
     # Without the type the values cannot be checked.
     data = faults.field(
@@ -131,7 +133,7 @@ def read_resource(name: str, value: Any, folder: Folder | None, memory_limit: in
 
 @dataclass(frozen=True)
 class _Picture:
-    """What is known of a picture besides its file: its sizes, and the most bytes to decode it."""
+    """Sizes that a picture is resampled to, and the most bytes to decode it."""
 
     sizes: tuple[int, ...] | None
     limit: int
@@ -139,7 +141,7 @@ class _Picture:
 
 def _is_picture(value: Any) -> bool:
     source = value.get("sourcePath") if isinstance(value, Mapping) else None
-    return isinstance(source, str) and pictures.is_picture(source)
+    return isinstance(source, str) and formats.is_picture(source)
 
 
 def _filled(
@@ -155,11 +157,7 @@ def _initial(
     value: Any, data_type: DataType | None, folder: Folder | None, picture: _Picture
 ) -> _Data:
     if isinstance(value, list):
-        data = (
-            initial_values.mixed(value)
-            if data_type is None
-            else initial_values.many(data_type, value)
-        )
+        data = _mixed(value) if data_type is None else _many(data_type, value)
         octets = data.view(np.uint8)
         return _Data(
             data_type, octets.size, lambda buffer: np.copyto(buffer, octets[: buffer.size])
@@ -171,13 +169,13 @@ def _initial(
     if "value" in value and ("valueStart" in value or "sourcePath" in value):
         raise ModelError("Expected one of 'value', 'valueStart' and 'sourcePath', got several.")
     if "value" in value or "valueStart" in value:
-        make = initial_values.constant if "value" in value else initial_values.sequence
+        make = _constant if "value" in value else _sequence
         known = _required(data_type)
         size, fill = make(known, value)
         return _Data(known, size, fill)
     if "sourcePath" in value:
         place = _json.field(value, "sourcePath", lambda value: read_place(value, folder))
-        if pictures.is_picture(place.name):
+        if formats.is_picture(place.name):
             return _pixels(place, data_type, picture)
         return (_npy if place.name.lower().endswith(".npy") else _raw)(place, data_type)
     raise ModelError("Expected an object with 'value', 'valueStart' or 'sourcePath'.")
@@ -190,7 +188,7 @@ def _required(data_type: DataType | None) -> DataType:
 
 
 def read_place(value: Any, folder: Folder | None) -> Place:
-    """The file in a model's folder that it names."""
+    """Read the name of a file in the folder of a model."""
     name = _json.json_string(value)
     if folder is None:
         raise ModelError(
@@ -204,7 +202,7 @@ def _npy(place: Place, data_type: DataType | None) -> _Data:
     with place.open_file() as file:
         before = state(file)
         with _said_of(place):
-            header = npy.read_header(file)
+            header = formats.read_header(file)
         start = file.tell()
     found = DataType.from_numpy(header.dtype)
     if data_type not in (None, found):
@@ -219,14 +217,14 @@ def _npy(place: Place, data_type: DataType | None) -> _Data:
 
 
 def _pixels(place: Place, data_type: DataType | None, picture: _Picture) -> _Data:
-    known = pictures.check_type(data_type)
+    known = formats.check_picture_type(data_type)
     with place.open_file() as file, _said_of(place):
         before = state(file)
-        sizes = pictures.picture_sizes(file, picture.sizes, picture.limit)
+        sizes = formats.picture_sizes(file, picture.sizes, picture.limit)
 
     def fill(buffer: Array) -> None:
         with place.open_file() as file, _said_of(place):
-            elements = pictures.decode(file, sizes, known.numpy)
+            elements = formats.decode_picture(file, sizes, known.numpy)
             if state(file) != before:
                 raise _changed(place)
         octets = elements.reshape(-1).view(np.uint8)
@@ -261,3 +259,121 @@ def _read_file(place: Place, before: State, start: int, buffer: Array) -> None:
         count = file.readinto(buffer.data)  # type: ignore[attr-defined]
         if count != buffer.size or state(file) != before:
             raise _changed(place)
+
+
+def _known_type(value: Any) -> DataType | None:
+    """Read a data type, None for UNKNOWN; only those that NumPy has can fill a buffer."""
+    if value in ("UNKNOWN", "DML_TENSOR_DATA_TYPE_UNKNOWN"):
+        return None
+    found = DataType.read_json(value)
+    if not found.element_size:
+        raise ModelError(f"Expected a type of whole bytes, got {found}.")
+    return found
+
+
+def _one(data_type: DataType) -> Callable[[Any], Any]:
+    """Return a reader of one value of the type, as a NumPy scalar."""
+
+    def parse(value: Any) -> Any:
+        try:
+            return _many(data_type, [value])[0]
+        except ModelError as error:
+            raise ModelError(*(text.removeprefix("[0]: ") for text in error.problems)) from error
+
+    return parse
+
+
+def _many(data_type: DataType, values: list[Any]) -> Array:
+    """Read values of one type; a message says which of several is wrong.
+
+    Raises
+    ------
+    ModelError
+        Not a number of that type, or out of its range.
+    """
+    dtype = data_type.numpy
+    if dtype.kind == "f":
+        # In three steps, as the original reads them; what is too large for the type is infinite.
+        numbers = _floats(values)
+        with np.errstate(over="ignore", under="ignore"):
+            if dtype == np.float16:
+                numbers = numbers.astype(np.float32)
+            return numbers.astype(dtype)
+    info = np.iinfo(dtype)
+    all_integers = set(map(type, values)) <= {int}  # type by type, because bools are rejected
+    if not all_integers or min(values, default=0) < info.min or max(values, default=0) > info.max:
+        values = _json.parse_members(values, _json.json_integer(int(info.min), int(info.max)))
+    return np.array(values, dtype)
+
+
+def _constant(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], None]]:
+    """Read ``{value, valueCount}``: how many bytes it takes, and a function that fills them."""
+    faults = _json.Faults()
+    count = faults.field(fields, "valueCount", _json.json_uint32)
+    value = faults.field(fields, "value", _one(data_type))
+    faults.finish()
+
+    def fill(data: Array) -> None:
+        data.view(value.dtype)[...] = value
+
+    return count * data_type.element_size, fill
+
+
+def _sequence(data_type: DataType, fields: Any) -> tuple[int, Callable[[Array], None]]:
+    """Read ``{valueStart, valueDelta, valueCount}``, which is added up in the type itself."""
+    faults = _json.Faults()
+    count = faults.field(fields, "valueCount", _json.json_uint32)
+    start = faults.field(fields, "valueStart", _one(data_type))
+    delta = faults.field(fields, "valueDelta", _one(data_type))
+    faults.finish()
+
+    def fill(data: Array) -> None:
+        numbers = data.view(start.dtype)
+        numbers[0] = start
+        numbers[1:] = delta
+        with np.errstate(all="ignore"):  # integers wrap, floats reach infinity
+            for at in range(0, numbers.size, _CHUNK):
+                part = numbers[at : at + _CHUNK + 1]
+                np.add.accumulate(part, out=part)
+
+    return count * data_type.element_size, fill
+
+
+def _mixed(values: list[Any]) -> Array:
+    """Read the bytes of a list of ``{type, value}``, packed without alignment."""
+    return np.frombuffer(b"".join(_json.parse_members(values, _typed)), np.uint8)
+
+
+def _typed(value: Any) -> bytes:
+    if isinstance(value, int | float | str):
+        raise ModelError(
+            f"Expected an object of a type and a value (or give the resource's "
+            f"'initialValuesDataType'), got {_json.json_shown(value)}."
+        )
+    fields = _json.json_object(value)
+    _json.field(fields, "name", _json.anything, None)  # for readers
+    data_type = _json.field(fields, "type", _known_type)
+    if data_type is None:
+        raise ModelError("Error parsing field 'type': Expected a known type, got UNKNOWN.")
+    number = _json.field(fields, "value", _one(data_type))
+    return bytes(number.tobytes())
+
+
+def _floats(values: list[Any]) -> Array:
+    if set(map(type, values)) <= {int, float}:
+        try:
+            numbers = np.array(values, np.float64)
+        except OverflowError:
+            pass
+        else:
+            if np.isfinite(numbers).all():
+                return numbers
+    return np.array(_json.parse_members(values, _json.json_float), np.float64)
+
+
+def json_numbers(array: Array) -> list[Any]:
+    """List elements in row-major order; NaN and infinities, which JSON lacks, as strings."""
+    numbers = array.reshape(-1).tolist()
+    if array.dtype.kind != "f":
+        return numbers
+    return [number if isfinite(number) else str(number) for number in numbers]

@@ -1,4 +1,4 @@
-"""A model as a picture: its dispatches in order, and the resources that go from one to the next."""
+"""Drawings of models: dispatches in order, and the resources that go from one to the next."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from anydml.core.levels import FeatureLevel
 from anydml.core.tensor import TensorDesc
 from anydml.drawing import Box, Line, draw_boxes, draw_graph, tensor_label
 from anydml.graphs.desc import GraphDesc
+from anydml.models.check import without_problems
 from anydml.models.commands import Dispatch
-from anydml.models.dispatchables import Bindings, Dispatchable
-from anydml.models.loader import Model, load_model_or_graph
+from anydml.models.document import read_document
+from anydml.models.files import Limits
+from anydml.models.model import Model, model_of
+from anydml.models.operators import Bindings, Dispatchable
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
 
 
 def draw_file(path: Path, level: FeatureLevel) -> str:
-    """A picture of the model or graph in a JSON file; see `draw_model` and `draw_graph`."""
-    found = load_model_or_graph(path)
-    return draw_graph(found, level) if isinstance(found, GraphDesc) else draw_model(found, level)
+    """Draw the model or graph in a file; see `draw_model` and `draw_graph`."""
+    limits = Limits()
+    document = read_document(path, limits)
+    if isinstance(document, GraphDesc):
+        return draw_graph(document, level)
+    return draw_model(without_problems(model_of(document, path, limits)), level)
 
 
 def draw_model(model: Model, level: FeatureLevel) -> str:
-    """A picture of a model's commands and resources, as SVG.
+    """Draw the commands and resources of a model, as SVG.
 
     Parameters
     ----------
@@ -95,7 +101,7 @@ class _Picture:
             self._unread.add(name)
 
     def _show(self, name: str) -> None:
-        """Add a box for what a dispatch has written to a resource, once."""
+        """Add a box for a resource that a dispatch has written, once."""
         start, labels = self._writers.get(name, (0, ()))
         if labels and not self._boxes[start].is_data:
             end = self._data(name)

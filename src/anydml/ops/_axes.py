@@ -1,30 +1,11 @@
-"""Rules for axes, and operations on the elements along axes."""
+"""Operations on the elements along axes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from anydml.core.errors import Violation
 from anydml.engines import Array, Engine
-from anydml.ops._numbers import span
-
-
-def distinct_axes(axes: Sequence[int], rank: int) -> Iterator[Violation]:
-    """Check that each axis is a dimension of the input and occurs once."""
-    for i, axis in enumerate(axes):
-        if not 0 <= axis < rank:
-            rule = f"{span(0, rank - 1)} (the dimensions of InputTensor)"
-            yield Violation(f"Axes[{i}]", rule, axis)
-        elif axis in axes[:i]:
-            rule = f"an axis that is not repeated (Axes[{axes.index(axis)}] is the same)"
-            yield Violation(f"Axes[{i}]", rule, axis)
-
-
-def one_axis(axis: int, rank: int) -> Iterator[Violation]:
-    """Check that the axis is a dimension of the input."""
-    if not 0 <= axis < rank:
-        yield Violation("Axis", f"{span(0, rank - 1)} (the dimensions of InputTensor)", axis)
 
 
 def merge_axes(e: Engine, x: Array, axes: Sequence[int]) -> tuple[Array, Callable[[Array], Array]]:

@@ -7,22 +7,23 @@ separate calls, and omitted optional tensors are passed as None.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from anydml.core.dtypes import DataType
 from anydml.core.errors import InvalidDescriptorError, Violation
+from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._fields import FieldInfo, NestedKind, Role
+from anydml.ops._rules import same_ranks, same_sizes, same_types, shape_of
 from anydml.ops._shapes import spec_of
 
-_FREE: Final = ArraySpec((), None)
-"""An output whose type the caller chooses."""
 _OWN_CALLS = ("scale_bias", "fused_activation")
 """Fields that become calls of their own, before and after the operator's."""
 
@@ -45,18 +46,10 @@ class Computed(Descriptor):
         if "NAME" in vars(cls):
             cls.KERNEL = cls.NAME
 
-    def _can_infer(self) -> bool:
-        inputs = self.tensors(Role.INPUT)
-        return all(_in_table(self, info.name, tensor) for _, tensor, info in inputs)
-
-    def _with_accepted_types(self) -> Self:
-        """A copy whose outputs have types of the table."""
-        changed = {
-            info.attribute: replace(tensor, data_type=_type_of(type(self), info.name, _FREE, None))
-            for _, tensor, info in self.tensors(Role.OUTPUT)
-            if not (info.many or _in_table(self, info.name, tensor))
-        }
-        return replace(self, **changed) if changed else self
+    @classmethod
+    def input_names(cls) -> list[str]:
+        """The names of the inputs on the page."""
+        return [info.name for info in cls.tensor_fields(Role.INPUT)]
 
     @classmethod
     def with_outputs(cls, **fields: Any) -> Self:
@@ -98,19 +91,18 @@ class Computed(Descriptor):
             if name not in _OWN_CALLS
         }
 
-    def _shape_violations(self, known: Collection[str]) -> Iterator[Violation]:
-        desc = self._with_accepted_types()
-        yield from super(Computed, desc)._shape_violations(known)
-        fused, inferred = getattr(self, "fused_activation", None), desc.inferred()
-        if fused is not None and not inferred.violations:
+    def _shape_rules(self, level: FeatureLevel) -> Rules:
+        yield super()._shape_rules(level)
+        fused = getattr(self, "fused_activation", None)
+        if fused is not None:
             # A fused activation has no tensors: its input is the output of this operator.
-            for item in fused.infer(inferred.outputs[:1], fused.attributes()).violations:
+            for item in fused.infer(self.inferred().outputs[:1], fused.attributes()).violations:
                 yield Violation(f"FusedActivation.{item.path}", item.rule, item.got)
 
     def _operands(self, specs: Mapping[str | None, ArraySpec]) -> list[Any]:
         fields = [(info, getattr(self, info.attribute)) for info in self.tensor_fields(Role.INPUT)]
         return [
-            tuple(map(spec_of, value)) if info.many else value and spec_of(value)
+            known(lambda specs: tuple(map(spec_of, specs)), value) if info.many else spec_of(value)
             for info, value in fields
         ]
 
@@ -189,6 +181,8 @@ def _value_of(value: Any, info: FieldInfo) -> Any:
     # A program is data: nested operators are the names of their kernels and attributes.
     if not isinstance(info.kind, NestedKind):
         return value
+    if value is UNKNOWN:
+        return value
     return tuple((nested.KERNEL, tuple(nested.attributes().items())) for nested in value)
 
 
@@ -207,47 +201,6 @@ def _wide(spec: ArraySpec) -> ArraySpec:
     return ArraySpec(spec.shape, np.dtype(np.float32)) if spec.dtype == np.float16 else spec
 
 
-def _in_table(desc: Descriptor, name: str, tensor: TensorDesc) -> bool:
-    rows = [row.tensors[name] for row in desc.SUPPORT if name in row.tensors]
-    rank, data_type = tensor.dimension_count, tensor.data_type
-    return any(rank in row.ranks and data_type in row.data_types for row in rows)
-
-
-def same_as(
-    first: tuple[str, ArraySpec],
-    *others: tuple[str, ArraySpec | None],
-    types: bool = True,
-    sizes: bool = True,
-) -> Iterator[Violation]:
-    """Check that inputs have the type, the sizes, or both, of the first one; None is skipped."""
-    name, spec = first
-    for other, other_spec in others:
-        if other_spec is None:
-            continue
-        if types and other_spec.dtype != spec.dtype:
-            rule = f"{np.dtype(spec.dtype).name.upper()} ({name}.DataType)"
-            yield Violation(f"{other}.DataType", rule, np.dtype(other_spec.dtype).name.upper())
-        if not sizes:
-            continue
-        if len(other_spec.shape) != len(spec.shape):
-            yield from same_rank(first, (other, other_spec))
-            continue
-        for i, (expected, got) in enumerate(zip(spec.shape, other_spec.shape, strict=True)):
-            if expected != got:
-                yield Violation(f"{other}.Sizes[{i}]", f"{expected} ({name}.Sizes[{i}])", got)
-
-
-def same_rank(
-    first: tuple[str, ArraySpec], *others: tuple[str, ArraySpec | None]
-) -> Iterator[Violation]:
-    """Check that inputs have the DimensionCount of the first one; None is skipped."""
-    expected = len(first[1].shape)
-    for name, spec in others:
-        if spec is not None and len(spec.shape) != expected:
-            rule = f"{expected} ({first[0]}.DimensionCount)"
-            yield Violation(f"{name}.DimensionCount", rule, len(spec.shape))
-
-
 class Map(Computed):
     """Base of the operators whose inputs and output all have the sizes and the type of the first
     input.
@@ -256,7 +209,9 @@ class Map(Computed):
     the caller chooses the type of an output that is not named.
     """
 
+    ONE_DIMENSION_COUNT = True
     ELEMENTWISE = True
+    WORKING_BYTES = 16
     SAME_TYPES: ClassVar[Sequence[str] | None] = None
     INPUTS: ClassVar[Sequence[Any]] = ([-2.0, -0.5, 0.0, 0.5, 3.0], [4.0, -1.0, 2.0, 0.5, 1.0])
     """Inputs of the examples of operators that define no inputs."""
@@ -270,31 +225,15 @@ class Map(Computed):
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
-        names = [info.name for info in cls.tensor_fields(Role.INPUT)]
-        specs = {n: spec for n, spec in zip(names, inputs, strict=True) if spec is not None}
-        first, *others = specs.items()
-        same = specs if cls.SAME_TYPES is None else cls.SAME_TYPES
-        typed = [(name, specs[name]) for name in same if name in specs]
-        violations = [*same_as(first, *others, types=False)]
-        violations += same_as(*typed, sizes=False) if typed else ()
-        known = cls.SAME_TYPES is None or "OutputTensor" in cls.SAME_TYPES
-        output = ArraySpec(first[1].shape, typed[0][1].dtype if known and typed else None)
-        return Inferred((output,), tuple(violations))
-
-
-def broadcast_to_input(
-    first: ArraySpec, others: Sequence[tuple[str, ArraySpec | None]]
-) -> Iterator[Violation]:
-    """Check that each size is 1 or the input's, and that types and DimensionCounts are equal."""
-    for name, spec in others:
-        if spec is None:
-            continue
-        yield from same_as(("InputTensor", first), (name, spec), sizes=False)
-        if len(spec.shape) != len(first.shape):
-            rule = f"{len(first.shape)} (InputTensor.DimensionCount)"
-            yield Violation(f"{name}.DimensionCount", rule, len(spec.shape))
-            continue
-        for i, (size, full_size) in enumerate(zip(spec.shape, first.shape, strict=True)):
-            if size not in (1, full_size):
-                rule = "1" if full_size == 1 else f"1 or {full_size} (InputTensor.Sizes[{i}])"
-                yield Violation(f"{name}.Sizes[{i}]", rule, size)
+        first, *others = zip(cls.input_names(), inputs, strict=True)
+        names = cls.SAME_TYPES
+        typed = [n for n in (first, *others) if n[1] and (names is None or n[0] in names)]
+        dtypes = [spec.dtype for _, spec in typed if spec]
+        takes_type = dtypes and (names is None or "OutputTensor" in names)
+        output = ArraySpec(shape_of(first[1]), dtypes[0] if takes_type else None)
+        return Inferred.of(
+            (output,),
+            same_ranks(first, *others),
+            same_sizes(first, *others),
+            same_types(*typed or [first]),
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, Self
@@ -14,14 +14,16 @@ import numpy as np
 from anydml.core import _json
 from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError, Violation
 from anydml.core.levels import FeatureLevel
+from anydml.core.problems import Location, members
 from anydml.core.program import ArraySpec, IndexUse, Inferred, KernelCall, Program, Slot
+from anydml.core.rules import UNKNOWN, Rules, differ, find_violations
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, Tolerance
 from anydml.engines import Engine
 from anydml.ops._advice import at_level, operator_without_options, why_not_fused
 from anydml.ops._fields import PREFIX, FieldInfo, Role
-from anydml.ops._pages import PAGES, Support
-from anydml.ops._shapes import declared_as, fixed, spec_of
+from anydml.ops._pages import PAGES, Support, TensorSupport
+from anydml.ops._shapes import Named, declared_as, fixed, spec_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Sequence[Array]
@@ -152,8 +154,7 @@ class Descriptor:
     @classmethod
     def tensor_fields(cls, role: Role | None = None) -> tuple[FieldInfo, ...]:
         """The fields that hold tensors: all, or those of one role."""
-        roles = (Role.INPUT, Role.OUTPUT) if role is None else (role,)
-        return tuple(info for info in cls.fields() if info.role in roles)
+        return _tensor_fields_of(cls, role)  # type: ignore[arg-type]  # typeshed on __hash__ of types
 
     def bind_points(self, role: Role | None = None) -> tuple[FieldInfo, ...]:
         """The tensor fields without those that this descriptor leaves out."""
@@ -170,7 +171,7 @@ class Descriptor:
             for path, tensor in self.paths(info):
                 yield path, tensor, info
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         """The page's own rules, for every level; paths are relative to the operator.
 
         Without those that `infer` has: how inputs fit together, and what outputs they make.
@@ -180,7 +181,7 @@ class Descriptor:
     def attributes(self) -> Attributes:
         """The attributes for the kernel, `infer` and the reference implementation.
 
-        It must work for any field values, because `infer` is called before all rules are checked.
+        It must work for unknown values, because `infer` is called if rules are broken, too.
         """
         return {
             info.attribute: getattr(self, info.attribute)
@@ -192,7 +193,7 @@ class Descriptor:
         """The sizes of padded inputs without their padding."""
         return {}
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+    def rules_at(self, level: FeatureLevel) -> Rules:
         """The page's rules that apply at some levels only, except for its table."""
         yield from ()
 
@@ -222,6 +223,9 @@ class Descriptor:
         compared with it. Violations are by the page's names. Wider than the page where the array
         functions are. Raises nothing, and treats sizes as anything that compares and adds like an
         integer. Axes count from the start. An optional input that is left out is None.
+
+        Values that are invalid are `UNKNOWN`. A decision by one ends the rule that makes it: the
+        rules are generators, which `Inferred.of` runs, and `known` makes the sizes of outputs.
         """
         raise NotImplementedError
 
@@ -239,7 +243,7 @@ class Descriptor:
             path: Slot(path, specs[path], tensor.sizes)
             for path, tensor, _ in self.tensors(Role.INPUT)
         }
-        if not inferred.outputs:  # of a descriptor that has not been checked
+        if inferred.violations:  # of a descriptor that has not been checked
             raise InvalidDescriptorError(inferred.violations)
         declared = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
         written = tuple(
@@ -293,8 +297,17 @@ class Descriptor:
         return tuple(names)
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
-        """Every rule that this descriptor breaks; those that relate fields once these are valid."""
-        found = [*self._fused_violations()] or [*self._own_violations(level)]
+        """Every rule that this descriptor breaks.
+
+        The rules are checked in stages. A value that breaks a rule is unknown to the rules of later
+        stages, which end where they read it.
+        """
+        found = [*self._fused_violations()]
+        if not found:
+            kind = type(self)
+            alone = kind._table_rules, kind._value_rules
+            found = self._find_in_stages(level, alone, (kind._page_rules,), (kind._shape_rules,))
+            found += find_violations(self._count_rules(found))
         return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
 
     def minimum_level(self) -> FeatureLevel | None:
@@ -309,66 +322,120 @@ class Descriptor:
                 rule = f"{info.kind.accepted} (only a fused activation may omit it)"
                 yield Violation(info.name, rule, None)
 
-    def _own_violations(self, level: FeatureLevel) -> Iterator[Violation]:
-        found = [*self._support_violations(level)]
-        known = {item.path for item in found}  # the table's rule is the more exact one
+    def _find_in_stages(
+        self, level: FeatureLevel, *stages: Sequence[Callable[[Self, FeatureLevel], Rules]]
+    ) -> list[Violation]:
+        found: list[Violation] = []
+        desc = self
+        for stage in stages:
+            before = len(found)
+            for rules in stage:
+                reported = {item.path for item in found}
+                new = find_violations(rules(desc, level))
+                found += [item for item in new if item.path not in reported]
+            desc = desc.without(*(members(item.path) for item in found[before:]))
+        return found
+
+    def without(self, *locations: Location) -> Self:
+        """A copy in which the values at these locations are unknown."""
+        if not locations:
+            return self
+        names: dict[Any, str] = {info.name: info.attribute for info in self.fields()}
+        values = dict(vars(self))
+        for name, *below in locations:
+            if name in names:
+                values[names[name]] = _forget(values[names[name]], below)
+        return self.unchecked(values)
+
+    @classmethod
+    def unchecked(cls, values: Mapping[str, Any]) -> Self:
+        """A descriptor of these values, some of which are unknown, to find violations of others."""
+        desc = object.__new__(cls)
+        vars(desc).update(values)
+        return desc
+
+    def named(self, attribute: str) -> Named:
+        """A tensor as rules take it: its name on the page, and its shape and type."""
+        return page_name(attribute), spec_of(getattr(self, attribute))
+
+    def _table_rules(self, level: FeatureLevel) -> Rules:
+        """The rules of the page's table, and the common DimensionCount."""
+        first = self.SUPPORT[0].level
+        if level < first:
+            rule = f"{first} or above (the level that introduced {self.NAME})"
+            yield Violation("FeatureLevel", rule, level)
+            level = first  # also report violations at that level
+        table = [row for row in self.SUPPORT if self._is_for(row)]
+        accepted_at_level = [row for row in table if row.level <= level][-1].tensors
+        tensors = [*self.tensors()]
+        common = self.ONE_DIMENSION_COUNT and _common_rank(tensors, accepted_at_level)
+        for path, tensor, info in tensors:
+            accepted = accepted_at_level[info.name]
+            rank, data_type = tensor.dimension_count, tensor.data_type
+            if common and differ(rank, common[1]):
+                rule = f"{common[1]} ({common[0]}.DimensionCount)"
+                yield Violation(f"{path}.DimensionCount", rule, rank)
+            elif rank is not UNKNOWN and rank not in accepted.ranks:
+                levels = [row.level for row in table if rank in row.tensors[info.name].ranks]
+                rule = at_level(accepted.ranks_text, level, rank, levels)
+                yield Violation(f"{path}.DimensionCount", rule, rank)
+            if data_type is not UNKNOWN and data_type not in accepted.data_types:
+                rows = [(row.level, row.tensors[info.name].data_types) for row in table]
+                levels = [at for at, types in rows if data_type in types]
+                types = ", ".join(map(str, accepted.data_types))
+                one_of = types if len(accepted.data_types) == 1 else f"one of {types}"
+                alternative = operator_without_options(type(self), info.name, data_type)
+                rule = at_level(one_of, level, data_type, levels, alternative)
+                yield Violation(f"{path}.DataType", rule, data_type)
+
+    def _value_rules(self, level: FeatureLevel) -> Rules:
+        """The rules of each tensor and each attribute alone."""
         for path, tensor, info in self.tensors():
-            rules = (_below(path, item) for item in tensor.check(info.role is Role.OUTPUT))
-            found += [item for item in rules if item.path not in known]
-        broken = [*self._attribute_violations(level), *self.rules_at(level), *self.check()]
-        differ = [*self._dimension_counts()] if self.ONE_DIMENSION_COUNT else []
-        found += [*broken, *self._count_violations(), *differ]
-        yield from found
-        if not broken and self._can_infer():
-            yield from self._shape_violations({item.path for item in found})
+            for item in tensor.check(info.role is Role.OUTPUT):
+                yield Violation(f"{path}.{item.path}", item.rule, item.got)
+        for info in self.fields():
+            value = getattr(self, info.attribute)
+            if info.role is Role.ATTRIBUTE and value is not None and value is not UNKNOWN:
+                yield self._range_rules(info, value, level)
 
-    def _shape_violations(self, known: Collection[str]) -> Iterator[Violation]:
-        """Violations of the rules that relate inputs, and outputs that differ from the result of
-        `infer`.
+    def _range_rules(self, info: FieldInfo, value: Any, level: FeatureLevel) -> Rules:
+        for below, rule, got in info.kind.find_out_of_range(value, vars(self), level):
+            yield Violation(f"{info.name}{below}", rule, got)
 
-        Parameters
-        ----------
-        known : collection of str
-            The paths that are already reported.
-        """
-        inferred = self.infer(self._operands(self._specs()), self.attributes())
-        yield from (item for item in inferred.violations if item.path not in known)
+    def _page_rules(self, level: FeatureLevel) -> Rules:
+        yield self.rules_at(level)
+        yield self.check()
+
+    def _shape_rules(self, level: FeatureLevel) -> Rules:
+        """The rules of `infer`, and outputs that differ from its result."""
+        inferred = self.inferred()
+        yield inferred.violations
+        reported = {item.path for item in inferred.violations}
         outputs = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
-        if not inferred.outputs or (inferred.violations and not self.NATURAL):
-            return  # the outputs are unknown
-        for path, spec in zip(self._slots(Role.OUTPUT), inferred.outputs, strict=True):
-            if path is not None and f"{path}.DimensionCount" not in known:
+        made = zip(self._slots(Role.OUTPUT), inferred.outputs, strict=True)
+        for i, (path, spec) in enumerate(made):
+            if path is not None:
+                reasons = () if i else inferred.reasons
                 certain = not inferred.violations
-                rules = declared_as(path, outputs[path], spec, self.NATURAL, certain)
-                yield from (item for item in rules if item.path not in known)
+                rules = declared_as(path, outputs[path], spec, self.NATURAL, reasons, certain)
+                yield (item for item in find_violations(rules) if item.path not in reported)
 
-    def _dimension_counts(self) -> Iterator[Violation]:
-        (first, tensor, _), *others = self.tensors()
-        for path, other, _ in others:
-            if other.dimension_count != tensor.dimension_count:
-                rule = f"{tensor.dimension_count} ({first}.DimensionCount)"
-                yield Violation(f"{path}.DimensionCount", rule, other.dimension_count)
-
-    def _can_infer(self) -> bool:
-        """Whether the tensors are valid enough to call `infer`."""
-        counts = {tensor.dimension_count for _, tensor, _ in self.tensors(Role.INPUT)}
-        types = {tensor.data_type for _, tensor, _ in self.tensors()}
-        return len(counts) <= 1 and all(data_type.bits >= 8 for data_type in types)
-
-    def _attribute_violations(self, level: FeatureLevel) -> Iterator[Violation]:
+    def _count_rules(self, found: Sequence[Violation]) -> Rules:
+        """The rules of counts: an array that has a wrong length counts as if it were right."""
         for info in self.fields():
-            value = getattr(self, info.attribute)
-            if value is None:
-                continue
-            for below, rule, got in info.kind.find_out_of_range(value, vars(self), level):
-                yield Violation(f"{info.name}{below}", rule, got)
+            if info.counts is not None:
+                yield self._count_rule(info, info.counts, found)
 
-    def _count_violations(self) -> Iterator[Violation]:
-        for info in self.fields():
-            value = getattr(self, info.attribute)
-            if info.counts is not None and value != (length := self._length(info.counts)):
-                rule = f"{length} (the length of {page_name(info.counts)})"
-                yield Violation(info.name, rule, value)
+    def _count_rule(self, info: FieldInfo, counted: str, found: Sequence[Violation]) -> Rules:
+        value, length = getattr(self, info.attribute), self._length(counted)
+        name = page_name(counted)
+        why = f"the length of {name}"
+        for item in found:
+            accepted = item.accepted if item.path == name else None
+            if accepted and "length" in accepted:
+                length, why = accepted["length"], item.rule.partition("(")[2].removesuffix(")")
+        if differ(value, length):
+            yield Violation(info.name, f"{length} ({why})", value)
 
     def violations_nested(self, level: FeatureLevel) -> Iterator[Violation]:
         """Every rule that it breaks inside another operator, with paths relative to itself.
@@ -382,39 +449,17 @@ class Descriptor:
             yield Violation("FeatureLevel", rule, level)
         for info in self.bind_points():
             yield Violation(info.name, "None (a fused activation has no tensors)", "a tensor")
-        yield from self._attribute_violations(level)
-        if not self.bind_points():
-            yield from self.rules_at(max(level, since))
-            yield from self.check()
+        kind = type(self)
+        tensors = {info.attribute: None for info in self.tensor_fields()}
+        alone = self.unchecked({**vars(self), **tensors})
+        yield from alone._find_in_stages(
+            max(level, since), (kind._value_rules,), (kind._page_rules,)
+        )
 
     @classmethod
     def nested_since(cls) -> FeatureLevel:
         """The lowest level at which it can be nested in another operator."""
         return cls.FUSED_SINCE or cls.SUPPORT[0].level
-
-    def _support_violations(self, level: FeatureLevel) -> Iterator[Violation]:
-        first = self.SUPPORT[0].level
-        if level < first:
-            rule = f"{first} or above (the level that introduced {self.NAME})"
-            yield Violation("FeatureLevel", rule, level)
-            level = first  # also report violations at that level
-        table = [row for row in self.SUPPORT if self._is_for(row)]
-        rows = [row for row in table if row.level <= level]
-        for path, tensor, info in self.tensors():
-            accepted = rows[-1].tensors[info.name]
-            rows_of = [(row.level, row.tensors[info.name]) for row in table]
-            rank, data_type = tensor.dimension_count, tensor.data_type
-            if rank not in accepted.ranks:
-                levels = [at for at, row in rows_of if rank in row.ranks]
-                rule = at_level(accepted.ranks_text, level, rank, levels)
-                yield Violation(f"{path}.DimensionCount", rule, rank)
-            if data_type not in accepted.data_types:
-                levels = [at for at, row in rows_of if data_type in row.data_types]
-                types = ", ".join(map(str, accepted.data_types))
-                one_of = types if len(accepted.data_types) == 1 else f"one of {types}"
-                alternative = operator_without_options(type(self), info.name, data_type)
-                rule = at_level(one_of, level, data_type, levels, alternative)
-                yield Violation(f"{path}.DataType", rule, data_type)
 
     def _is_for(self, row: Support) -> bool:
         return all(
@@ -498,10 +543,43 @@ def _fields_of(kind: type[Descriptor]) -> tuple[FieldInfo, ...]:
     )
 
 
+def _forget(value: Any, location: Sequence[Any]) -> Any:
+    """Return a value whose part at a location is unknown."""
+    if value is None or value is UNKNOWN:
+        return value
+    if isinstance(value, TensorDesc):
+        return value.without(*location)
+    if isinstance(value, Descriptor) and location:
+        return value.without(tuple(location))
+    if not location:  # a list of tensors has a wrong length only: the tensors are known
+        is_list = isinstance(value, tuple) and all(isinstance(item, TensorDesc) for item in value)
+        return value if is_list and value else UNKNOWN
+    if isinstance(location[0], str):  # a member of a structure
+        return value._replace(**{location[0].lower(): UNKNOWN})
+    changed = [*value]
+    changed[location[0]] = _forget(value[location[0]], location[1:])
+    return tuple(changed)
+
+
+def _common_rank(
+    tensors: Sequence[tuple[str, TensorDesc, FieldInfo]], accepted: Mapping[str, TensorSupport]
+) -> tuple[str, int] | None:
+    """The DimensionCount that most tensors have, and the first of these; None if none has it."""
+    ranks = [
+        (path, tensor.dimension_count)
+        for path, tensor, info in tensors
+        if tensor.sizes is not UNKNOWN and tensor.dimension_count in accepted[info.name].ranks
+    ]
+    of_each = [rank for _, rank in ranks]
+    return max(ranks, key=lambda item: of_each.count(item[1]), default=None)
+
+
+@cache
+def _tensor_fields_of(kind: type[Descriptor], role: Role | None) -> tuple[FieldInfo, ...]:
+    roles = (Role.INPUT, Role.OUTPUT) if role is None else (role,)
+    return tuple(info for info in kind.fields() if info.role in roles)
+
+
 def page_name(attribute: str) -> str:
     """The page's name of a field: ``axis_direction`` is ``AxisDirection``, ``roi`` is ``ROI``."""
     return "".join("ROI" if part == "roi" else part.capitalize() for part in attribute.split("_"))
-
-
-def _below(path: str, violation: Violation) -> Violation:
-    return Violation(f"{path}.{violation.path}", violation.rule, violation.got)

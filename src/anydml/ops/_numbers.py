@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from anydml.core.rules import UNKNOWN, is_known
+
 
 def cast_element(element: Any, to: np.dtype[Any]) -> Any:
     """Convert one element to another type, as CAST does."""
@@ -32,7 +34,9 @@ def saturated(number: float, to: np.dtype[Any]) -> Any:
 
 
 def bits_of(value: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """The bytes of a value, as two integers of 64 bits."""
+    """The bytes of a value, as two integers of 64 bits; unknown if the value or type is."""
+    if not (is_known(value) and is_known(dtype)):
+        return UNKNOWN  # type: ignore[no-any-return]  # stands for any value
     octets = np.array(value, dtype).tobytes().ljust(16, b"\0")
     return tuple(np.frombuffer(octets, np.int64).tolist())
 

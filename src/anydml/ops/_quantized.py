@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec
+from anydml.core.rules import Rules, differ, known
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Computed, same_as
-from anydml.ops._fields import Role
+from anydml.ops._computed import Computed
+from anydml.ops._rules import equal, same_types
+from anydml.ops._shapes import Named
 
 Specs = Mapping[str, ArraySpec | None]
 
@@ -21,31 +23,30 @@ PARAMETERS: Final = ("ScaleTensor", "ZeroPointTensor")
 
 def named_specs(cls: type[Computed], inputs: Sequence[ArraySpec | None]) -> dict[str, Any]:
     """The inputs by their names on the page."""
-    names = [info.name for info in cls.tensor_fields(Role.INPUT)]
-    return dict(zip(names, inputs, strict=True))
+    return dict(zip(cls.input_names(), inputs, strict=True))
 
 
-def parameters(
-    specs: Specs, tensor: str, rank: int, axis: int | None, count: int
-) -> Iterator[Violation]:
+def parameters(specs: Specs, tensor: str, rank: Any, axis: Any, count: Any) -> Rules:
     """Check that scale and zero point have one element, or `count` along an axis from the end."""
-    data = specs.get(f"{tensor}Tensor")
+    data = f"{tensor}Tensor", specs.get(f"{tensor}Tensor")
     for suffix in PARAMETERS:
-        name = f"{tensor}{suffix}"
-        spec = specs.get(name)
-        if spec is None:
-            continue
-        if suffix == "ZeroPointTensor" and data is not None and data.dtype is not None:
-            yield from same_as((f"{tensor}Tensor", data), (name, spec), sizes=False)
-        if prod(spec.shape) == 1:
-            continue
-        own = len(spec.shape)
-        at = None if axis is None or own > rank else 0 if own == 1 else own + axis
-        for i, size in enumerate(spec.shape):
-            if i == at and size not in (1, count):
-                yield Violation(f"{name}.Sizes[{i}]", f"{count} or 1 (for each or for all)", size)
-            elif i != at and size != 1:
-                yield Violation(f"{name}.Sizes[{i}]", "1", size)
+        parameter = f"{tensor}{suffix}", specs.get(f"{tensor}{suffix}")
+        if suffix == "ZeroPointTensor" and data[1] is not None and data[1].dtype is not None:
+            yield same_types(data, parameter)
+        yield _sizes_of_parameter(parameter, rank, axis, count)
+
+
+def _sizes_of_parameter(parameter: Named, rank: Any, axis: Any, count: Any) -> Rules:
+    name, spec = parameter
+    if spec is None or known(lambda: prod(spec.shape) == 1) is True:
+        return
+    own = len(spec.shape)
+    at = None if axis is None or own > rank else 0 if own == 1 else own + axis
+    for i, size in enumerate(spec.shape):
+        if i != at:
+            yield equal(f"{name}.Sizes[{i}]", size, 1)
+        elif differ(size, 1) and differ(size, count):
+            yield Violation(f"{name}.Sizes[{i}]", f"{count} or 1 (for each or for all)", size)
 
 
 def align_to_axis(value: Array | None, axis: int) -> Any:

@@ -127,7 +127,7 @@ class Samples:
 
     @cached_property
     def _cells(self) -> tuple[Array, Array]:
-        """Of the first and the last sample: the element at or after it, or the nearest one."""
+        """The elements at or after the first and the last sample, or the nearest ones."""
         first, last = (
             self.xp.ceil(snapped(self.xp, self._position(index) - self._half))
             for index in (self.first, self.last)

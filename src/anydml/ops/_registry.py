@@ -86,7 +86,7 @@ def operator_meant(name: str) -> str | None:
 
 
 def function_called(name: str) -> str | None:
-    """What is called so in another library, as ``topk``: its array function, else its class.
+    """Find what another library calls ``topk``: the array function of that meaning, else the class.
 
     For ``histogram`` and others that are calls of an array function, that call.
     """

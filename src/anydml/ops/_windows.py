@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Sequence
 from typing import Any, Final
 
 from anydml.core._json import UINT32_MAX
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Attributes, page_name
+from anydml.ops._rules import each_at_least, has_length, rank_of, usable
+from anydml.ops._shapes import Named
 
 _ARRAYS: Final = (
     "strides", "window_size", "window_sizes", "dilations", "start_padding", "end_padding",
@@ -18,46 +22,49 @@ _ARRAYS: Final = (
 _POSITIVE: Final = _ARRAYS[:4]
 
 
-def check_arrays(
-    data: ArraySpec, attributes: Attributes, tensor: str = "InputTensor"
-) -> Iterator[Violation]:
-    """Arrays have a value for each spatial dimension; strides, windows and dilations no 0."""
-    count = len(data.shape) - 2
+def check_arrays(attributes: Attributes, of: Named) -> Rules:
+    """Check that arrays have a value for each spatial dimension; strides and windows are not 0."""
+    count = rank_of(of[1]) - 2
     for name in (name for name in _ARRAYS if name in attributes):
-        if len(attributes[name]) != count:
-            rule = f"{count} values ({tensor}.DimensionCount - 2)"
-            yield Violation(page_name(name), rule, len(attributes[name]))
-        for i, value in enumerate(attributes[name] if name in _POSITIVE else ()):
-            if value == 0:
-                yield Violation(f"{page_name(name)}[{i}]", "at least 1", value)
+        yield has_length(page_name(name), attributes[name], count, f"{of[0]}.DimensionCount - 2")
+        if name in _POSITIVE:
+            yield each_at_least(page_name(name), attributes[name], 1)
 
 
 def count_windows(
-    data: ArraySpec, window: Sequence[int], paths: Sequence[str], attributes: Attributes
-) -> tuple[list[int], list[Violation]]:
-    """The output's spatial sizes: windows that fit into the padded input, and output padding.
+    data: ArraySpec, window: Any, paths: str, attributes: Attributes, first: int = 0
+) -> tuple[Any, list[Rules]]:
+    """The output's spatial sizes, and the rules that windows fit into the padded input.
 
-    `window` has the sizes of a window, and `paths` where a message finds them.
+    `window` has the sizes of a window; `paths` is where a message finds each, by its number, which
+    counts from `first`.
     """
-    sizes, found = [], list[Violation]()
-    none, ones = [0] * len(window), [1] * len(window)
-    for path, size, taps, stride, start, end, dilation, more in zip(
-        paths, data.shape[2:], window, attributes["strides"], attributes["start_padding"],
-        attributes["end_padding"], attributes.get("dilations", ones),
-        attributes.get("output_padding", none), strict=True,
+    if data.shape is UNKNOWN:
+        return UNKNOWN, []
+    count = len(data.shape) - 2
+    none, ones = [0] * count, [1] * count
+    sizes, rules = [], list[Rules]()
+    for i, (size, taps, stride, start, end, dilation, more) in enumerate(
+        zip(
+            data.shape[2:], usable(window, count, True), usable(attributes["strides"], count, True),
+            usable(attributes["start_padding"], count), usable(attributes["end_padding"], count),
+            usable(attributes.get("dilations", ones), count, True),
+            usable(attributes.get("output_padding", none), count), strict=True,
+        )
     ):  # fmt: skip
         padded, span = size + start + end, (taps - 1) * dilation + 1
-        if span > padded:
+        fits = known(operator.le, span, padded)
+        if fits is False:
             rule = f"at most {padded} elements including dilation (the padded input's size)"
-            found.append(Violation(path, rule, span))
-        sizes.append((padded - span) // stride + 1 + more)
-    return sizes, [*found, *check_sizes(sizes)]
+            rules.append([Violation(paths.format(first + i), rule, span)])
+        sizes.append((padded - span) // stride + 1 + more if fits is True else UNKNOWN)
+    return sizes, [*rules, check_sizes(sizes)]
 
 
-def check_sizes(sizes: Sequence[int]) -> Iterator[Violation]:
+def check_sizes(sizes: Sequence[int]) -> Rules:
     """The output's spatial sizes are those of a tensor."""
     for i, size in enumerate(sizes):
-        if size > UINT32_MAX:
+        if size is not UNKNOWN and size > UINT32_MAX:
             yield Violation(f"OutputTensor.Sizes[{i + 2}]", f"at most {UINT32_MAX}", size)
 
 

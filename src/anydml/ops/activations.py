@@ -5,12 +5,13 @@ A fused activation omits its tensors and is applied to the result of the enclosi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final, TypeAlias
 
 from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products, ulp
 from anydml.engines import Array, Engine
@@ -19,9 +20,6 @@ from anydml.ops._family import Family
 from anydml.ops._fields import floating, input_field, output_field
 
 FAMILY = Family.NETWORKS
-
-_LARGEST: Final = 3.4028234663852886e38
-"""The largest FLOAT32."""
 
 _SCALED: Final = ulp(72)
 """The product in front of `exp` is rounded: 64 ULPs of the power where it is above 64."""
@@ -43,6 +41,13 @@ class Activation(Map):
     output_tensor: TensorDesc | None = output_field(fused=True)
 
     FUSED = True
+    WORKING_BYTES = 32
+
+
+def _wide(e: Engine, x: Array, *parameters: float, when: bool = False) -> Array:
+    """``x``, in FLOAT64 where `when`, or where a product with a parameter may leave FLOAT32."""
+    is_moderate = all(not p or 1 / 256 <= abs(p) <= 256 for p in parameters)
+    return x if is_moderate and not when else x.astype(e.xp.float64)
 
 
 class ActivationIdentity(Activation):
@@ -203,6 +208,7 @@ class ActivationScaledElu(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float, gamma: float) -> Array:
+        x = _wide(e, x, alpha, gamma)
         below = x.dtype.type(alpha) * e.xp.expm1(x)
         return x.dtype.type(gamma) * e.xp.where(x > 0, x, below)
 
@@ -226,24 +232,21 @@ class ActivationCelu(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float) -> Array:
+        x = _wide(e, x, alpha, when=alpha < 0)  # powers above 1 multiply the quotient's rounding
         zero, scale = x.dtype.type(0), x.dtype.type(alpha)
         return e.xp.maximum(x, zero) + e.xp.minimum(scale * e.xp.expm1(x / scale), zero)
 
 
 def softplus(e: Engine, x: Array, alpha: float, beta: float) -> Array:
     """``alpha * log(1 + exp(beta * x))``, even if ``beta * x`` is out of the range of the type."""
+    x = _wide(e, x, alpha, beta, when=abs(alpha) > 1)  # which makes denormal powers normal numbers
     kind = x.dtype.type
     # alpha takes over the size of beta, so that the line above 0 is x or -x, times one number.
-    size = abs(beta) if abs(beta) > 1 and abs(alpha * beta) <= _LARGEST else 1.0
+    size = abs(beta) if 1 < abs(beta) < inf else 1.0
     line = e.xp.maximum(kind(beta / size) * x, kind(0))
-    below = -e.xp.abs(kind(beta) * x)
-    result = kind(alpha * size) * (line + e.xp.log1p(e.xp.exp(below)) / kind(size))
-    if abs(alpha) <= 1:
-        return result
-    # XLA on the CPU flushes denormal numbers. If alpha makes one normal, compute it as a product of
-    # square roots.
-    root = e.xp.exp(kind(0.5) * below)
-    return e.xp.where(kind(beta) * x < -20, kind(alpha) * root * root, result)
+    return kind(alpha * size) * (
+        line + e.xp.log1p(e.xp.exp(-e.xp.abs(kind(beta) * x))) / kind(size)
+    )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -263,7 +266,7 @@ class ActivationSoftplus(Activation):
     TOLERANCE = _SCALED
     ALSO_KNOWN_AS = "onnx.Softplus torch.nn.functional.softplus jax.nn.softplus"
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+    def rules_at(self, level: FeatureLevel) -> Rules:
         below_1 = FeatureLevel.LEVEL_6_4
         if level < below_1 and not self.steepness >= 1:
             rule = f"at least 1 at feature level {level} (above 0 from {below_1})"
@@ -334,6 +337,7 @@ class ActivationHardSigmoid(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float, beta: float) -> Array:
+        x = _wide(e, x, alpha, when=abs(beta) > 1)  # the sum may cancel
         kind = x.dtype.type
         line = kind(alpha) * x + kind(beta)
         return e.xp.maximum(kind(0), e.xp.minimum(line, kind(1)))
@@ -381,10 +385,10 @@ class ActivationSwish(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, sigmoid_input_scale: float) -> Array:
+        x = _wide(e, x, sigmoid_input_scale)
         zero, one, half = map(x.dtype.type, (0, 1, 0.5))
         z = x.dtype.type(sigmoid_input_scale) * x
-        # Below 0 this is x * exp(z) / (1 + exp(z)). XLA on the CPU flushes denormal numbers. If x
-        # makes a power normal, compute it as a product of square roots.
+        # XLA's CPU flushes denormal powers, which x may make normal: multiply by the root twice.
         root = e.xp.exp(e.xp.minimum(z, zero) * half)
         return x * root * (root / (one + e.xp.exp(-e.xp.abs(z))))
 
@@ -410,6 +414,7 @@ class ActivationScaledTanh(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float, beta: float) -> Array:
+        x = _wide(e, x, alpha, beta)
         return x.dtype.type(alpha) * e.xp.tanh(x.dtype.type(beta) * x)
 
 
@@ -417,6 +422,7 @@ class ActivationGelu(Activation):
     """``x / 2 * (1 + erf(x / sqrt(2)))``."""
 
     NAME = "ACTIVATION_GELU"
+    WORKING_BYTES = 56
     TOLERANCE = products(16)
     ALSO_KNOWN_AS = "onnx.Gelu torch.nn.functional.gelu jax.nn.gelu"
 

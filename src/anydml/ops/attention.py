@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 from anydml.core._literals import MultiheadAttentionMaskTypeName
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, differ, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
@@ -26,10 +27,11 @@ from anydml.ops._attention import (
     NONE,
     attend,
 )
-from anydml.ops._computed import Computed, same_as
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes, page_name
 from anydml.ops._family import Family
 from anydml.ops._fields import Role, enumeration, floating, input_field, output_field, uint
+from anydml.ops._rules import at_least, equal, same_types, usable
 from anydml.ops.enumerations import MultiheadAttentionMaskType
 
 FAMILY = Family.NETWORKS
@@ -118,75 +120,95 @@ class Attention(Computed):
     HEADS: ClassVar[tuple[str, str]]
     """The fields that say how many heads queries have, and how many keys and values have."""
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         present = {info.name for info in self.bind_points(Role.INPUT)}
-        yield from _absences(present)
-        fields: Any = self
-        if fields.mask_type is NONE and fields.mask_tensor is not None:
-            yield Violation("MaskTensor", "no tensor (MaskType is NONE)", "a tensor")
+        yield _absences(present)
         if "PastSequenceLengthsTensor" in present and "PastKeyTensor" not in present:
             rule = "a tensor (PastSequenceLengthsTensor counts its keys)"
             yield Violation("PastKeyTensor", rule, None)
-        names = [*map(page_name, self.HEADS)]
-        heads, key_heads = (getattr(self, name) for name in self.HEADS)
+        fields: Any = self
         stacked = {"StackedQueryKeyTensor", "StackedQueryKeyValueTensor"} & present
+        yield self._head_rules(min(stacked, default=""))
+        if "MaskTensor" in present and fields.mask_type == NONE:
+            yield Violation("MaskTensor", "no tensor (MaskType is NONE)", "a tensor")
+
+    def _head_rules(self, stacked: str) -> Rules:
+        name, key_name = map(page_name, self.HEADS)
+        heads, key_heads = (getattr(self, name) for name in self.HEADS)
+        yield at_least(key_name, key_heads, 1)
         if key_heads < 1:
-            yield Violation(names[1], "at least 1", key_heads)
-        elif heads < 1 or heads % key_heads:
-            rule = f"a multiple of {key_heads} above 0 ({names[1]})"
-            yield Violation(names[0], rule, heads)
-        elif stacked and heads != key_heads:
-            rule = f"{heads} ({names[0]}, as {min(stacked)} has queries and keys)"
-            yield Violation(names[1], rule, key_heads)
+            return
+        if heads < 1 or heads % key_heads:
+            yield Violation(name, f"a multiple of {key_heads} above 0 ({key_name})", heads)
+        elif stacked:
+            yield equal(key_name, key_heads, heads, f"{name}, as {stacked} has queries and keys")
 
     @classmethod
     def infer(cls, inputs: Sequence[Any], attributes: Attributes) -> Inferred:
-        names = [info.name for info in cls.tensor_fields(Role.INPUT)]
-        specs = {n: spec for n, spec in zip(names, inputs, strict=True) if spec is not None}
+        pairs = zip(cls.input_names(), inputs, strict=True)
+        specs = {name: spec for name, spec in pairs if spec is not None}
         shapes = {name: spec.shape for name, spec in specs.items()}
         heads, key_heads = (attributes[name] for name in cls.HEADS)
-        violations = [*_absences(set(specs))] or [*_indivisible(shapes, heads, key_heads)]
-        if violations:
-            return Inferred((), tuple(violations))
-        sizes = _sizes(shapes, heads, key_heads, attributes["mask_type"])
-        broadcast = "MaskTensor" if attributes["mask_type"] is BOOLEAN else ""
-        for name, got in shapes.items():
-            violations += _misfits(name, sizes[name], got, name == broadcast)
-        (first, spec), *others = ((n, spec) for n, spec in specs.items() if n != "MaskTensor")
-        violations += same_as((first, spec), *others, sizes=False)
-        outputs = [
-            ArraySpec(sizes[info.name], spec.dtype) for info in cls.tensor_fields(Role.OUTPUT)
-        ]
-        return Inferred(tuple(outputs), tuple(violations))
+        mask_type, absences = attributes["mask_type"], [*_absences(set(specs))]
+        sizes = {} if absences else _sizes(shapes, heads, key_heads, mask_type)
+        typed = [(n, spec) for n, spec in specs.items() if n != "MaskTensor"]
+        dtype = typed[0][1].dtype if typed else UNKNOWN
+        return Inferred.of(
+            tuple(
+                ArraySpec(sizes.get(info.name, UNKNOWN), dtype)
+                for info in cls.tensor_fields(Role.OUTPUT)
+            ),
+            absences,
+            _indivisible(shapes, heads, key_heads),
+            *(
+                _misfits(n, size, shapes[n], n == "MaskTensor" and mask_type is BOOLEAN)
+                for n, size in sizes.items()
+                if n in shapes
+            ),
+            same_types(*typed or [("", None)]),
+        )
 
 
-def _indivisible(shapes: Shapes, heads: int, key_heads: int) -> Iterator[Violation]:
+def _indivisible(shapes: Shapes, heads: int, key_heads: int) -> Rules:
     """Sizes that are not multiples of the number of heads."""
     counts = {"QueryTensor": heads, "KeyTensor": key_heads, "ValueTensor": key_heads}
     for name, count in counts.items():
-        if name in shapes and (count < 1 or shapes[name][-1] % count):
-            axis = len(shapes[name]) - 1
-            rule = f"a multiple of {count} (the number of heads)"
-            yield Violation(f"{name}.Sizes[{axis}]", rule, shapes[name][-1])
+        if name in shapes:
+            yield _is_multiple(name, shapes[name], count)
+
+
+def _is_multiple(name: str, shape: Sequence[int], count: int) -> Rules:
+    if count < 1 or shape[-1] % count:
+        rule = f"a multiple of {count} (the number of heads)"
+        yield Violation(f"{name}.Sizes[{len(shape) - 1}]", rule, shape[-1])
+
+
+def _last(shape: Sequence[Any], count: int) -> Sequence[Any]:
+    """The last sizes, which are unknown if there are fewer."""
+    return usable(known(lambda: shape[-count:]), count)
+
+
+def _of_each_head(size: int, heads: int) -> Any:
+    return known(lambda: size // heads if heads > 0 and size % heads == 0 else UNKNOWN)
 
 
 def _sizes(
     shapes: Shapes, heads: int, key_heads: int, mask_type: MultiheadAttentionMaskType
-) -> Shapes:
+) -> dict[str, Any]:
     """The required sizes of every tensor, without leading sizes of 1."""
     query, key, value = (
         next((name for name in names if name in shapes), "") for names in _HAVE.values()
     )
     if query == "QueryTensor":
-        batches, queries, hidden = shapes[query][-3:]
-        size = hidden // heads
+        batches, queries, hidden = _last(shapes[query], 3)
+        size = _of_each_head(hidden, heads)
     else:
-        batches, queries, *_, size = shapes[query][-5:]
-    keys = shapes[key][-2 if key == "KeyTensor" else -4] if key else 0
-    past = shapes["PastKeyTensor"][-2] if "PastKeyTensor" in shapes else 0
-    value_size = size if value else shapes["PastValueTensor"][-1]
+        batches, queries, *_, size = _last(shapes[query], 5)
+    keys = _last(shapes[key], 2 if key == "KeyTensor" else 4)[0] if key else 0
+    past = _last(shapes["PastKeyTensor"], 2)[0] if "PastKeyTensor" in shapes else 0
+    value_size = size if value else _last(shapes["PastValueTensor"], 1)[0]
     if value == "ValueTensor":
-        value_size = shapes[value][-1] // key_heads
+        value_size = _of_each_head(_last(shapes[value], 1)[0], key_heads)
     scores = (batches, heads, queries, past + keys)
     masks = {BOOLEAN: scores, LENGTH: (1, batches), END_START: (2, batches)}
     return {
@@ -197,7 +219,7 @@ def _sizes(
         "StackedKeyValueTensor": (batches, keys, key_heads, 2, size),
         "StackedQueryKeyValueTensor": (batches, queries, heads, 3, size),
         "BiasTensor": ((heads + key_heads) * size + key_heads * value_size,),
-        "MaskTensor": masks.get(mask_type, (3 * batches + 2,)),
+        "MaskTensor": known(lambda: masks.get(mask_type, (3 * batches + 2,))),
         "RelativePositionBiasTensor": scores,
         "PastKeyTensor": (batches, key_heads, past, size),
         "PastValueTensor": (batches, key_heads, past, value_size),
@@ -208,21 +230,19 @@ def _sizes(
     }
 
 
-def _misfits(
-    name: str, expected: Sequence[int], got: Sequence[int], broadcasts: bool
-) -> Iterator[Violation]:
+def _misfits(name: str, expected: Sequence[int], got: Sequence[int], broadcasts: bool) -> Rules:
     """Sizes that differ from the expected ones, ignoring leading sizes of 1.
 
     Sizes that broadcast may be 1.
     """
-    expected_text, rank = "{" + ", ".join(map(str, expected)) + "}", len(got)
+    expected_text, rank = f"{{{', '.join(map(str, expected))}}}", len(got)
     if rank < len(expected) and not broadcasts:
         rule = f"at least {len(expected)} (for sizes {expected_text})"
         yield Violation(f"{name}.DimensionCount", rule, rank)
         return
     aligned = ((1,) * rank + tuple(expected))[-rank:]
     for axis, (size, own) in enumerate(zip(aligned, got, strict=True)):
-        if own != size and not (broadcasts and own == 1):
+        if differ(own, size) and not (broadcasts and own == 1):
             or_one = " or 1" if broadcasts and size != 1 else ""
             yield Violation(f"{name}.Sizes[{axis}]", f"{size}{or_one} (of {expected_text})", own)
 

@@ -7,22 +7,24 @@ Four-bit tensors are bound as bytes, with the first of two elements in the low f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 from anydml.core._literals import QuantizationTypeName
-from anydml.core.dtypes import DataType, data_types
+from anydml.core.dtypes import data_types
 from anydml.core.enums import NamedEnum
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, enumeration, input_field, input_list, output_field
+from anydml.ops._rules import equal, of_rank, rank_of, same_ranks
 
 FAMILY = Family.QUANTIZED
 
@@ -77,47 +79,60 @@ class BlockQuantization(Computed):
     WORKING_BYTES = 24
 
     def attributes(self) -> Attributes:
-        layouts = tuple(_layout(tensor) for _, tensor, _ in self.tensors())
+        layouts = known(lambda: tuple(_layout(tensor) for _, tensor, _ in self.tensors()))
         return {**super().attributes(), "four_bits": layouts}
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         kind: Any = self.quantization_type
-        if kind is QuantizationType.NONE:
+        yield _four_bits_are_packed(self.output_tensor)
+        if kind == QuantizationType.NONE:
             yield Violation("QuantizationType", "SCALE or SCALE_ZERO_POINT", kind)
             return
         count, rule = _TENSORS[kind]
         if len(self.quantization_tensors) != count:
             yield Violation("QuantizationTensors", rule, len(self.quantization_tensors))
             return
-        yield from self._types(*self.quantization_tensors)
-        output = self.output_tensor
-        packed = TensorDesc(output.data_type, output.sizes).element_strides
-        if output.data_type.bits < 8 and output.element_strides != packed:
-            rule = f"{packed}, or none (four-bit outputs are packed)"
-            yield Violation("OutputTensor.Strides", rule, output.strides)
+        yield self._types(*self.quantization_tensors)
 
-    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Iterator[Violation]:
+    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Rules:
         raise NotImplementedError
 
     @classmethod
     def infer(cls, inputs: Sequence[Any], attributes: Attributes) -> Inferred:
         data, parameters = inputs
-        violations: list[Violation] = []
-        for i, spec in enumerate(parameters):
-            path, rank = f"QuantizationTensors[{i}]", len(data.shape)
-            if len(spec.shape) != rank:
-                rule = f"{rank} (InputTensor.DimensionCount)"
-                violations.append(Violation(f"{path}.DimensionCount", rule, len(spec.shape)))
-                continue
-            for axis, (size, count) in enumerate(zip(data.shape, spec.shape, strict=True)):
-                if not count or size % count:
-                    rule = f"a divisor of {size} (InputTensor.Sizes[{axis}])"
-                    violations.append(Violation(f"{path}.Sizes[{axis}]", rule, count))
-        return Inferred((ArraySpec(data.shape, cls._made_type(*parameters)),), tuple(violations))
+        dtype = known(lambda: cls._made_type(*parameters) if len(parameters) in (1, 2) else UNKNOWN)
+        output = ArraySpec(data.shape, dtype)
+        return Inferred.of((output,), _block_counts(data, parameters))
 
     @staticmethod
     def _made_type(scale: ArraySpec, zero_point: ArraySpec | None = None) -> Any:
         raise NotImplementedError
+
+
+def _four_bits_are_packed(output: TensorDesc) -> Rules:
+    if output.data_type.bits < 8:
+        packed = TensorDesc(output.data_type, output.sizes).element_strides
+        rule = f"{packed}, or none (four-bit outputs are packed)"
+        if output.element_strides != packed:
+            yield Violation("OutputTensor.Strides", rule, output.strides)
+
+
+def _block_counts(data: ArraySpec, parameters: Sequence[ArraySpec]) -> Rules:
+    """Check that the numbers of blocks divide the sizes."""
+    for i, spec in enumerate(parameters):
+        path = f"QuantizationTensors[{i}]"
+        yield same_ranks(("InputTensor", data), (path, spec))
+        yield _divisors(path, data.shape, of_rank(spec, rank_of(data)).shape)
+
+
+def _divisors(path: str, sizes: Sequence[int], counts: Sequence[int]) -> Rules:
+    for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        yield _divides(f"{path}.Sizes[{axis}]", count, size, f"InputTensor.Sizes[{axis}]")
+
+
+def _divides(path: str, count: int, size: int, why: str) -> Rules:
+    if not count or size % count:
+        yield Violation(path, f"a divisor of {size} ({why})", count)
 
 
 class Quantize(BlockQuantization):
@@ -137,18 +152,15 @@ class Quantize(BlockQuantization):
     )
     ALSO_KNOWN_AS = "onnx.QuantizeLinear"
 
-    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Iterator[Violation]:
-        if scale.data_type is not self.input_tensor.data_type:
-            rule = f"{self.input_tensor.data_type} (InputTensor.DataType)"
-            yield Violation("QuantizationTensors[0].DataType", rule, scale.data_type)
-        if zero is None:
-            return
-        if zero.data_type in _FLOATS:
+    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Rules:
+        expected, why = self.input_tensor.data_type, "InputTensor.DataType"
+        yield equal("QuantizationTensors[0].DataType", scale.data_type, expected, why)
+        if zero is not None and zero.data_type in _FLOATS:
             rule = "INT8 or another integer type (a zero point)"
             yield Violation("QuantizationTensors[1].DataType", rule, zero.data_type)
-        elif zero.data_type is not self.output_tensor.data_type:
-            rule = f"{zero.data_type} (QuantizationTensors[1].DataType)"
-            yield Violation("OutputTensor.DataType", rule, self.output_tensor.data_type)
+        elif zero is not None:
+            expected, why = zero.data_type, "QuantizationTensors[1].DataType"
+            yield equal("OutputTensor.DataType", self.output_tensor.data_type, expected, why)
 
     @staticmethod
     def _made_type(scale: ArraySpec, zero_point: ArraySpec | None = None) -> Any:
@@ -181,13 +193,13 @@ class Dequantize(BlockQuantization):
     )
     ALSO_KNOWN_AS = "onnx.DequantizeLinear"
 
-    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Iterator[Violation]:
+    def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Rules:
+        if zero is not None:
+            expected, path = self.input_tensor.data_type, "QuantizationTensors[1].DataType"
+            yield equal(path, zero.data_type, expected, "InputTensor.DataType")
         if scale.data_type not in _FLOATS:
             rule = "FLOAT32 or FLOAT16 (a scale)"
             yield Violation("QuantizationTensors[0].DataType", rule, scale.data_type)
-        if zero is not None and zero.data_type is not self.input_tensor.data_type:
-            rule = f"{self.input_tensor.data_type} (InputTensor.DataType)"
-            yield Violation("QuantizationTensors[1].DataType", rule, zero.data_type)
 
     @staticmethod
     def _made_type(scale: ArraySpec, zero_point: ArraySpec | None = None) -> Any:
@@ -214,7 +226,7 @@ def _spread(e: Engine, x: Array, sizes: Sequence[int]) -> Array:
 
 
 def _layout(tensor: TensorDesc) -> Layout | None:
-    kind = DataType.parse(tensor.data_type)
+    kind = tensor.data_type
     return (kind.name, tensor.sizes, tensor.strides) if kind.bits < 8 else None
 
 

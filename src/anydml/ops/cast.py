@@ -34,6 +34,7 @@ from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
 from anydml.ops._numbers import cast_element
+from anydml.ops._shapes import dtype_named
 
 FAMILY = Family.ELEMENTWISE
 
@@ -77,7 +78,7 @@ class Cast(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(inputs[0].shape, np.dtype(attributes["to"])),))
+        return Inferred((ArraySpec(inputs[0].shape, dtype_named(attributes["to"])),))
 
     def attributes(self) -> Attributes:
         return {"to": self.output_tensor.data_type.numpy.name}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from anydml.core._literals import ConvolutionDirectionName, ConvolutionModeName
 from anydml.core.enums import NamedEnum
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Computed, same_as, same_rank
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import (
@@ -23,6 +25,16 @@ from anydml.ops._fields import (
     output_field,
     uint,
     uints,
+)
+from anydml.ops._rules import (
+    at_least,
+    equal,
+    if_within,
+    of_rank,
+    rank_of,
+    same_ranks,
+    same_types,
+    usable,
 )
 from anydml.ops._shapes import spec_of
 from anydml.ops._windows import check_arrays, check_sizes, count_windows
@@ -99,6 +111,8 @@ class Convolution(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     filter_tensor: TensorDesc = input_field()
     bias_tensor: TensorDesc | None = input_field(optional=True)
@@ -133,53 +147,51 @@ class Convolution(Computed):
 
     def attributes(self) -> Attributes:
         attributes = super().attributes()
-        if attributes["direction"] is ConvolutionDirection.BACKWARD:
+        backward = known(lambda: attributes["direction"] == ConvolutionDirection.BACKWARD)
+        if backward is True:
             return {**attributes, "output_padding": self._kept(attributes)}
         return attributes
 
-    def _kept(self, attributes: Attributes) -> tuple[int, ...]:
+    def _kept(self, attributes: Attributes) -> Any:
         """The output padding, increased if the declared output is larger by less than a stride."""
-        padding: tuple[int, ...] = attributes["output_padding"]
-        tensors = self.input_tensor, self.filter_tensor, self.output_tensor
-        arrays = (tensor.sizes[2:] for tensor in tensors)
-        names = ("strides", "dilations", "start_padding", "end_padding", "output_padding")
-        if len({len(array) for array in (*arrays, *(attributes[name] for name in names))}) != 1:
+        padding, output = attributes["output_padding"], spec_of(self.output_tensor).shape
+        data, filters = spec_of(self.input_tensor), spec_of(self.filter_tensor)
+        sizes, _ = _transposed_sizes(data, filters, attributes)
+        if any(array is UNKNOWN for array in (padding, output, sizes)) or len(output) < 3:
             return padding
-        sizes, _ = _transposed_sizes(spec_of(tensors[0]), spec_of(tensors[1]), attributes)
-        steps = zip(
-            padding, self.output_tensor.sizes[2:], sizes, attributes["strides"], strict=True
-        )
-        return tuple(
-            padded + size - n if n < size and padded + size - n < stride else padded
-            for padded, size, n, stride in steps
-        )
+        strides = usable(attributes["strides"], len(sizes))
+
+        def kept(padded: int, size: int, n: int, stride: int) -> int:
+            return padded + size - n if n < size and padded + size - n < stride else padded
+
+        steps = zip(padding, output[2:], sizes, strides, strict=False)
+        changed = [(step[0], known(kept, *step)) for step in steps]
+        return tuple(old if new is UNKNOWN else new for old, new in changed)
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, filters, bias = inputs
-        named_operands = ("InputTensor", data), ("FilterTensor", filters), ("BiasTensor", bias)
-        arrays = list(check_arrays(data, attributes))
-        found = [*same_as(*named_operands, sizes=False), *same_rank(*named_operands), *arrays]
-        if len(data.shape) != len(filters.shape):
-            return Inferred((data,), tuple(found))
-        found += _channel_violations(data, filters, attributes)
-        backward = attributes["direction"] is ConvolutionDirection.BACKWARD
-        channels = filters.shape[1] * attributes["group_count"] if backward else filters.shape[0]
-        if bias is not None and len(bias.shape) == len(data.shape):
-            bias_shape = (1, channels, *(1 for _ in data.shape[2:]))
-            for axis, (expected, got) in enumerate(zip(bias_shape, bias.shape, strict=True)):
-                if expected != got:
-                    rule = f"{expected} (the output's channels)" if axis == 1 else "1"
-                    found.append(Violation(f"BiasTensor.Sizes[{axis}]", rule, got))
-        if arrays:
-            return Inferred((data,), tuple(found))
-        if backward:
-            sizes, violations = _transposed_sizes(data, filters, attributes)
-        else:
-            paths = [f"FilterTensor.Sizes[{axis}]" for axis in range(2, len(data.shape))]
-            sizes, violations = count_windows(data, filters.shape[2:], paths, attributes)
-        shape = (data.shape[0], channels, *sizes)
-        return Inferred((ArraySpec(shape, data.dtype),), (*found, *violations))
+        operands = ("InputTensor", data), ("FilterTensor", filters), ("BiasTensor", bias)
+        backward = known(lambda: attributes["direction"] == ConvolutionDirection.BACKWARD)
+        filters = of_rank(filters, rank_of(data))
+        groups = attributes["group_count"]
+        channels = known(lambda: filters.shape[1] * groups if backward else filters.shape[0])
+        sizes, fits = UNKNOWN, list[Rules]()
+        if backward is True:
+            sizes, fits = _transposed_sizes(data, filters, attributes)
+        elif backward is False:
+            window = known(lambda: filters.shape[2:])
+            sizes, fits = count_windows(data, window, "FilterTensor.Sizes[{}]", attributes, 2)
+        shape = known(lambda: (data.shape[0], channels, *sizes))
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype),),
+            same_types(*operands),
+            same_ranks(*operands),
+            check_arrays(attributes, operands[0]),
+            _groups(data, filters, groups, backward),
+            _bias_sizes(bias, channels, rank_of(data)),
+            *fits,
+        )
 
     @staticmethod
     def compute(
@@ -225,44 +237,62 @@ def _exchange_channels(e: Engine, w: Array, groups: int) -> Array:
     return swapped.reshape(groups * w.shape[1], w.shape[0] // groups, *w.shape[2:])
 
 
-def _channel_violations(
-    data: ArraySpec, filters: ArraySpec, attributes: Attributes
-) -> Iterator[Violation]:
+def _groups(data: ArraySpec, filters: ArraySpec, groups: int, backward: bool) -> Rules:
     """Check that groups divide the channels, and that the filter has the channels of one group."""
-    groups, channels = attributes["group_count"], data.shape[1]
-    backward = attributes["direction"] is ConvolutionDirection.BACKWARD
-    if groups < 1:
-        if groups == 0:  # a UINT is not negative
-            yield Violation("GroupCount", "at least 1", groups)
-        return
-    if channels % groups:
-        yield Violation("GroupCount", f"a divisor of {channels} (InputTensor.Sizes[1])", groups)
+    channels = data.shape[1]
+    yield at_least("GroupCount", groups, 1)
+    of_one_group = known(lambda: channels // groups if groups > 0 == channels % groups else UNKNOWN)
+    yield _divides(groups, channels, "InputTensor.Sizes[1]")
+    yield _filter_channels(filters, groups, channels, of_one_group, backward)
+
+
+def _divides(groups: int, channels: int, where: str) -> Rules:
+    if groups > 0 and channels % groups:
+        yield Violation("GroupCount", f"a divisor of {channels} ({where})", groups)
+
+
+def _filter_channels(
+    filters: ArraySpec, groups: int, channels: int, of_one_group: int, backward: bool
+) -> Rules:
+    path = "FilterTensor.Sizes[{}]"
     if backward:
-        if filters.shape[0] != channels:
-            rule = f"{channels} (InputTensor.Sizes[1])"
-            yield Violation("FilterTensor.Sizes[0]", rule, filters.shape[0])
-        return
-    if filters.shape[0] % groups:
-        rule = f"a divisor of {filters.shape[0]} (FilterTensor.Sizes[0])"
-        yield Violation("GroupCount", rule, groups)
-    if channels % groups == 0 and filters.shape[1] != channels // groups:
-        rule = f"{channels // groups} (InputTensor.Sizes[1] / GroupCount)"
-        yield Violation("FilterTensor.Sizes[1]", rule, filters.shape[1])
+        yield equal(path.format(0), filters.shape[0], channels, "InputTensor.Sizes[1]")
+    else:
+        yield _divides(groups, filters.shape[0], path.format(0))
+        why = "InputTensor.Sizes[1] / GroupCount"
+        yield equal(path.format(1), filters.shape[1], of_one_group, why)
+
+
+def _bias_sizes(bias: ArraySpec | None, channels: int, rank: Any) -> Rules:
+    for axis, size in enumerate(of_rank(bias, rank).shape if bias else ()):
+        expected, why = (channels, "the output's channels") if axis == 1 else (1, "")
+        yield equal(f"BiasTensor.Sizes[{axis}]", size, expected, why)
 
 
 def _transposed_sizes(
     data: ArraySpec, filters: ArraySpec, attributes: Attributes
-) -> tuple[list[int], list[Violation]]:
-    """The spatial sizes of the output of a BACKWARD convolution."""
-    sizes, found = [], list[Violation]()
-    for i, (size, window) in enumerate(zip(data.shape[2:], filters.shape[2:], strict=True)):
-        start, end, more, stride, dilation = (
-            attributes[name][i]
-            for name in ("start_padding", "end_padding", "output_padding", "strides", "dilations")
+) -> tuple[Any, list[Rules]]:
+    """The spatial sizes of the output of a BACKWARD convolution, and their rules."""
+    if data.shape is UNKNOWN:
+        return UNKNOWN, []
+    count = len(data.shape) - 2
+    sizes, rules = [], list[Rules]()
+    names = ("start_padding", "end_padding", "output_padding")
+    window = filters.shape if filters.shape is UNKNOWN else filters.shape[2:]
+    for i, (size, taps, stride, dilation, start, end, more) in enumerate(
+        zip(
+            data.shape[2:], usable(window, count, True),
+            *(usable(attributes[name], count, True) for name in ("strides", "dilations")),
+            *(usable(attributes[name], count) for name in names), strict=True,
         )
-        full = (size - 1) * stride + (window - 1) * dilation + 1 + more
-        if start + end >= full:
-            rule = f"less than {full} together with EndPadding[{i}] (the unpadded size)"
-            found.append(Violation(f"StartPadding[{i}]", rule, start + end))
-        sizes.append(full - start - end)
-    return sizes, [*found, *check_sizes(sizes)]
+    ):  # fmt: skip
+        full = (size - 1) * stride + (taps - 1) * dilation + 1 + more
+        rules.append(_less_than_unpadded(i, start + end, full))
+        sizes.append(if_within(full - start - end, 1, full))
+    return sizes, [*rules, check_sizes(sizes)]
+
+
+def _less_than_unpadded(i: int, padding: int, full: int) -> Rules:
+    if padding >= full:
+        rule = f"less than {full} together with EndPadding[{i}] (the unpadded size)"
+        yield Violation(f"StartPadding[{i}]", rule, padding)

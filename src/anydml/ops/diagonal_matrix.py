@@ -5,7 +5,7 @@ The diagonal of an element is its column minus its row. All matrices of a batch 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Sized
@@ -30,6 +30,7 @@ from anydml.ops._fields import (
     scalar,
 )
 from anydml.ops._rules import type_of_scalar
+from anydml.ops._shapes import dtype_named
 
 FAMILY = Family.CREATE
 
@@ -74,7 +75,7 @@ class DiagonalMatrix(_Diagonal):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(attributes["shape"], np.dtype(attributes["dtype"])),))
+        return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
 
     @staticmethod
     def compute(
@@ -122,14 +123,13 @@ class DiagonalMatrix1(_Diagonal):
     },)  # fmt: skip
     ALSO_KNOWN_AS = "numpy.tri numpy.triu numpy.tril torch.triu torch.tril jax.numpy.tri"
 
-    def check(self) -> Iterator[Violation]:
-        output = ("OutputTensor", self.output_tensor)
-        yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
+    def check(self) -> Rules:
+        yield type_of_scalar("ValueDataType", self.value_data_type, self.named("output_tensor"))
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         return Inferred(
-            (inputs[0] or ArraySpec(attributes["shape"], np.dtype(attributes["dtype"])),)
+            (inputs[0] or ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),)
         )
 
     @staticmethod

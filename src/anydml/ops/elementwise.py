@@ -6,7 +6,7 @@ around, and an integer divided by 0 is 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from anydml.core.dtypes import DataType
 from anydml.core.enums import NamedEnum
 from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums, ulp
 from anydml.engines import Array, Engine
@@ -33,7 +34,7 @@ from anydml.ops._fields import (
     scale_bias,
 )
 from anydml.ops._maps import Binary, Function, Unary
-from anydml.ops._rules import type_of_scalar
+from anydml.ops._rules import equal, type_of_scalar
 from anydml.ops.activations import FUSABLE, Activation, ActivationRelu, Fusable
 
 FAMILY = Family.ELEMENTWISE
@@ -367,12 +368,8 @@ class ElementWiseClip1(Unary):
     EXAMPLES = ({"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0},)
     ALSO_KNOWN_AS = "onnx.Clip numpy.clip torch.clamp jax.numpy.clip jax.lax.clamp"
 
-    def check(self) -> Iterator[Violation]:
-        yield from type_of_scalar(
-            "MinMaxDataType",
-            DataType.parse(self.min_max_data_type),
-            ("InputTensor", self.input_tensor),
-        )
+    def check(self) -> Rules:
+        yield type_of_scalar("MinMaxDataType", self.min_max_data_type, self.named("input_tensor"))
 
     @staticmethod
     def compute(
@@ -411,14 +408,12 @@ class ValueScale2D(Map):
     INPUTS = ([[[[0.0, 255.0]], [[51.0, 102.0]], [[204.0, 153.0]]]],)
     EXAMPLES = ({"scale": 0.5, "bias": (-1.0, 0.0, 1.0)},)
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         count = len(self.bias)
         if count not in (1, 3):
             yield Violation("ChannelCount", "1 or 3", count)
-        if self.input_tensor.sizes[1:2] != (count,):
-            got = self.input_tensor.sizes[1:2]
-            rule = f"{count} (ChannelCount)"
-            yield Violation("InputTensor.Sizes[1]", rule, got[0] if got else None)
+        for channels in self.input_tensor.sizes[1:2]:
+            yield equal("InputTensor.Sizes[1]", channels, count, "ChannelCount")
 
     @staticmethod
     def compute(e: Engine, x: Array, *, scale: float, bias: Sequence[float]) -> Array:

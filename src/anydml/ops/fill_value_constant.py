@@ -13,15 +13,15 @@ Page: ``DML_FILL_VALUE_CONSTANT_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
@@ -29,6 +29,7 @@ from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._numbers import bits_of, value_of
 from anydml.ops._rules import type_of_scalar
+from anydml.ops._shapes import dtype_named, numpy_of
 
 FAMILY = Family.CREATE
 
@@ -72,14 +73,13 @@ class FillValueConstant(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(tuple(attributes["shape"]), np.dtype(attributes["dtype"])),))
+        return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
 
-    def check(self) -> Iterator[Violation]:
-        output = ("OutputTensor", self.output_tensor)
-        yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
+    def check(self) -> Rules:
+        yield type_of_scalar("ValueDataType", self.value_data_type, self.named("output_tensor"))
 
     def attributes(self) -> Attributes:
-        dtype = DataType.parse(self.value_data_type).numpy
+        dtype = numpy_of(self.value_data_type)
         return {
             "shape": self.output_tensor.sizes,
             "dtype": dtype.name,

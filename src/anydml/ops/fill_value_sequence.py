@@ -21,7 +21,7 @@ an unsigned type. Its bits are interpreted as an unsigned integer: -2 is 254 in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -30,14 +30,15 @@ import numpy as np
 
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._rules import number_of, type_of_scalar
+from anydml.ops._shapes import dtype_named
 
 FAMILY = Family.CREATE
 
@@ -91,11 +92,10 @@ class FillValueSequence(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(tuple(attributes["shape"]), np.dtype(attributes["dtype"])),))
+        return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
 
-    def check(self) -> Iterator[Violation]:
-        output = ("OutputTensor", self.output_tensor)
-        yield from type_of_scalar("ValueDataType", DataType.parse(self.value_data_type), output)
+    def check(self) -> Rules:
+        yield type_of_scalar("ValueDataType", self.value_data_type, self.named("output_tensor"))
 
     def attributes(self) -> Attributes:
         return {

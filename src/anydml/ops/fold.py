@@ -13,6 +13,7 @@ from typing import Any
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
@@ -20,6 +21,7 @@ from anydml.ops._computed import Computed, Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_field, uints
+from anydml.ops._rules import equal, of_rank, rank_of, usable
 from anydml.ops._windows import check_arrays, count_windows
 
 FAMILY = Family.NETWORKS
@@ -80,9 +82,13 @@ class Unfold(Windows):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        counts, found = _count("InputTensor", data, attributes)
-        shape = (data.shape[0], data.shape[1] * prod(attributes["window_sizes"]), prod(counts))
-        return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
+        counts, rules = _count("InputTensor", data, attributes)
+
+        def shape() -> tuple[Any, ...]:
+            elements = prod(attributes["window_sizes"])
+            return data.shape[0], data.shape[1] * elements, prod(counts)
+
+        return Inferred.of((ArraySpec(known(shape), data.dtype),), *rules)
 
     @staticmethod
     def compute(e: Engine, x: Array, **attributes: Any) -> Array:
@@ -119,20 +125,22 @@ class Fold(Windows, Sized):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        shape, window = attributes["shape"], prod(attributes["window_sizes"])
-        counts, found = _count("OutputTensor", ArraySpec(shape, data.dtype), attributes)
-        if len(data.shape) != 3:
-            found.append(Violation("InputTensor.DimensionCount", "3", len(data.shape)))
-        elif not found:
-            batches, rows, columns = data.shape
-            if rows % window:
-                rule = f"{window} or a multiple (elements of a window)"
-                found.append(Violation("InputTensor.Sizes[1]", rule, rows))
-            if columns != prod(counts):
-                rule = f"{prod(counts)} (the number of windows)"
-                found.append(Violation("InputTensor.Sizes[2]", rule, columns))
-            shape = (batches, rows // window, *shape[2:])
-        return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
+        images = ArraySpec(attributes["shape"], data.dtype)
+        counts, rules = _count("OutputTensor", images, attributes)
+        window = known(lambda: prod(usable(attributes["window_sizes"], len(counts), True)))
+        columns = of_rank(data, 3)
+
+        def shape() -> tuple[Any, ...]:
+            batches, rows, _ = columns.shape
+            channels = rows // window if rows % window == 0 else UNKNOWN
+            return batches, channels, *images.shape[2:]
+
+        return Inferred.of(
+            (ArraySpec(known(shape), data.dtype),),
+            *rules,
+            equal("InputTensor.DimensionCount", rank_of(data), 3),
+            _columns(columns, window, counts),
+        )
 
     @staticmethod
     def compute(e: Engine, x: Array, *, shape: Sequence[int], **attributes: Any) -> Array:
@@ -145,13 +153,24 @@ class Fold(Windows, Sized):
         return e.scatter_add(images * size, at.reshape(-1), values.reshape(-1)).reshape(shape)
 
 
-def _count(name: str, data: ArraySpec, attributes: Attributes) -> tuple[list[int], list[Violation]]:
-    """The number of windows along each spatial dimension of the images."""
-    found = [*check_arrays(data, attributes, name)]
-    if found:
-        return [], found
-    paths = [f"WindowSizes[{i}]" for i in range(len(attributes["window_sizes"]))]
-    return count_windows(data, attributes["window_sizes"], paths, attributes)
+def _count(name: str, data: ArraySpec, attributes: Attributes) -> tuple[Any, list[Rules]]:
+    """The number of windows along each spatial dimension of the images, and their rules."""
+    window = attributes["window_sizes"]
+    counts, fits = count_windows(data, window, "WindowSizes[{}]", attributes)
+    return counts, [check_arrays(attributes, (name, data)), *fits]
+
+
+def _columns(columns: ArraySpec, window: int, counts: Sequence[int]) -> Rules:
+    _, rows, size = columns.shape
+    yield _is_multiple(rows, window)
+    yield equal("InputTensor.Sizes[2]", size, known(lambda: prod(counts)), "the number of windows")
+
+
+def _is_multiple(rows: int, window: int) -> Rules:
+    if rows % window:
+        yield Violation(
+            "InputTensor.Sizes[1]", f"{window} or a multiple (elements of a window)", rows
+        )
 
 
 def _places(e: Engine, shape: Sequence[int], attributes: Attributes) -> tuple[Array, Array]:

@@ -22,13 +22,13 @@ data type of the output to a DimensionCount means the data type of the input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
@@ -118,18 +118,20 @@ class Gather(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), violations)
         data, indices = inputs
         axis = attributes["axis"]
-        shape = data.shape[:axis] + indices.shape + data.shape[axis + 1 :]
-        broken = _rules.something_to_clamp_to(attributes, data, indices, (axis,))
-        return Inferred((ArraySpec(shape, data.dtype),), tuple(broken), (axis,))
+        shape = known(lambda: data.shape[:axis] + indices.shape + data.shape[axis + 1 :])
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype),),
+            _rules.axis_in_range(axis, ("InputTensor", data)),
+            _rules.something_to_clamp_to(attributes, data, indices, (axis,)),
+            coordinates=(axis,),
+        )
 
-    def check(self) -> Iterator[Violation]:
-        yield from _rules.axis_in_range(self.axis, ("InputTensor", self.input_tensor))
-        indices = ("IndicesTensor", self.indices_tensor)
-        yield from _rules.count_in_range(self.index_dimensions, "IndexDimensions", indices, 0)
+    def check(self) -> Rules:
+        yield _rules.axis_in_range(self.axis, self.named("input_tensor"))
+        indices = self.named("indices_tensor")
+        yield _rules.count_in_range(self.index_dimensions, "IndexDimensions", indices, 0)
 
     def cropped(self) -> int:
         """The number of leading sizes of 1 before the axis that may be cropped."""
@@ -138,12 +140,12 @@ class Gather(Descriptor):
 
     def natural_sizes(self) -> dict[str, tuple[int, ...]]:
         return {
-            "InputTensor": self.input_tensor.sizes[self.cropped() :],
+            "InputTensor": known(lambda: self.input_tensor.sizes[self.cropped() :]),
             "IndicesTensor": _rules.trailing(self.indices_tensor, self.index_dimensions),
         }
 
     def attributes(self) -> Attributes:
-        return {"axis": self.axis - self.cropped()}
+        return {"axis": known(lambda: self.axis - self.cropped())}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

@@ -19,13 +19,13 @@ output, but its rules require the type of the input: this is a misprint for FLOA
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
@@ -84,18 +84,19 @@ class GatherElements(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), violations)
         data, indices = inputs
-        broken = (
-            *_rules.indices_along(attributes["axis"], data, indices),
-            *_rules.something_to_clamp_to(attributes, data, indices, (attributes["axis"],)),
+        axis = attributes["axis"]
+        return Inferred.of(
+            (ArraySpec(indices.shape, data.dtype),),
+            _rules.axis_in_range(axis, ("InputTensor", data)),
+            _rules.indices_along(axis, data, indices),
+            _rules.something_to_clamp_to(attributes, data, indices, (axis,)),
+            coordinates=(axis,),
         )
-        return Inferred((ArraySpec(indices.shape, data.dtype),), broken, (attributes["axis"],))
 
-    def check(self) -> Iterator[Violation]:
-        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
-        yield from _rules.same_sizes(data, indices, free_axis=self.axis)
+    def check(self) -> Rules:
+        data, indices = self.named("input_tensor"), self.named("indices_tensor")
+        yield _rules.same_sizes(data, indices, free_axis=self.axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

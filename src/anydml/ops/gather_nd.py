@@ -24,13 +24,13 @@ more than the batch dimensions, for the tuples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
@@ -98,21 +98,19 @@ class GatherND(Descriptor):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, indices = inputs
         batch = attributes["batch_dims"]
-        broken = (*_rules.tuples(data, indices, batch),)
-        if broken:
-            return Inferred((), broken)
-        length = indices.shape[-1]
-        shape = indices.shape[:-1] + data.shape[batch + length :]
-        axes = tuple(range(batch, batch + length))
-        broken = (*_rules.something_to_clamp_to(attributes, data, indices, axes),)
-        return Inferred((ArraySpec(shape, data.dtype),), broken, axes)
-
-    def check(self) -> Iterator[Violation]:
-        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
-        yield from _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
-        yield from _rules.count_in_range(
-            self.indices_dimension_count, "IndicesDimensionCount", indices
+        axes = _rules.indexed_axes(data, indices, batch)
+        shape = known(lambda: indices.shape[:-1] + data.shape[batch + len(axes) :])
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype),),
+            _rules.tuples(data, indices, batch),
+            _rules.something_to_clamp_to(attributes, data, indices, axes),
+            coordinates=axes,
         )
+
+    def check(self) -> Rules:
+        data, indices = self.named("input_tensor"), self.named("indices_tensor")
+        yield _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
+        yield _rules.count_in_range(self.indices_dimension_count, "IndicesDimensionCount", indices)
 
     def natural_sizes(self) -> dict[str, tuple[int, ...]]:
         return {

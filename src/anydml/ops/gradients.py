@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
@@ -32,9 +33,9 @@ from anydml.ops._fields import (
     uint,
     uints,
 )
-from anydml.ops._rules import type_of_scalar
+from anydml.ops._rules import at_least, each_at_least, same_ranks, type_of_scalar
 from anydml.ops.elementwise import number
-from anydml.ops.slice1 import Slice1, first_places
+from anydml.ops.slice1 import Slice1, first_places, offsets_of_elements
 
 FAMILY = Family.TRAINING
 
@@ -94,7 +95,7 @@ class ElementWiseClipGrad(Gradient):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClipGrad1(Gradient):
-    """As ELEMENT_WISE_CLIP_GRAD, with bounds in the data type of the tensors.
+    """ELEMENT_WISE_CLIP_GRAD with bounds in the data type of the tensors.
 
     Parameters
     ----------
@@ -112,9 +113,8 @@ class ElementWiseClipGrad1(Gradient):
     EXAMPLES = ({"min_max_data_type": "FLOAT32", "min": -1.0, "max": 1.0},)
     ALSO_KNOWN_AS = "torch.ops.aten.hardtanh_backward"
 
-    def check(self) -> Iterator[Violation]:
-        data_type = DataType.parse(self.min_max_data_type)
-        yield from type_of_scalar("MinMaxDataType", data_type, ("InputTensor", self.input_tensor))
+    def check(self) -> Rules:
+        yield type_of_scalar("MinMaxDataType", self.min_max_data_type, self.named("input_tensor"))
 
     @staticmethod
     def compute(
@@ -155,9 +155,8 @@ class LocalResponseNormalizationGrad(Gradient):
     INPUTS = ([[[[1.0]], [[2.0]], [[3.0]]]], [[[[1.0]], [[0.0]], [[0.0]]]])
     EXAMPLES = ({"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0},)
 
-    def check(self) -> Iterator[Violation]:
-        if self.local_size < 1:
-            yield Violation("LocalSize", "at least 1", self.local_size)
+    def check(self) -> Rules:
+        yield at_least("LocalSize", self.local_size, 1)
 
     @staticmethod
     def compute(
@@ -221,22 +220,17 @@ class SliceGrad(Sized):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (gradient,) = inputs
         output = ArraySpec(attributes["shape"], gradient.dtype)
-        if len(output.shape) != len(gradient.shape):
-            rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
-            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(output.shape))
-            return Inferred((output,), (wrong,))
-        found = Slice1.infer([output], _window(attributes, gradient.shape)).violations
-        return Inferred((output,), tuple(map(_renamed, found)))
+        sliced = Slice1.infer([output], _window(attributes, gradient.shape))
+        return Inferred.of(
+            (output,),
+            same_ranks(("InputGradientTensor", gradient), ("OutputGradientTensor", output)),
+            map(_renamed, sliced.violations),
+        )
 
-    def check(self) -> Iterator[Violation]:
-        sizes, offsets = self.output_gradient_tensor.sizes, self.input_window_offsets
-        for i, (offset, size) in enumerate(zip(offsets, sizes, strict=False)):
-            if offset == size and len(offsets) == len(sizes):
-                rule = f"at most {size - 1} (OutputGradientTensor.Sizes[{i}] - 1)"
-                yield Violation(f"InputWindowOffsets[{i}]", rule, offset)
-        for i, size in enumerate(self.input_window_sizes):
-            if size < 1:
-                yield Violation(f"InputWindowSizes[{i}]", "at least 1", size)
+    def check(self) -> Rules:
+        offsets, sizes = self.input_window_offsets, self.output_gradient_tensor.sizes
+        yield offsets_of_elements("InputWindowOffsets", offsets, "OutputGradientTensor", sizes)
+        yield each_at_least("InputWindowSizes", self.input_window_sizes, 1)
 
     @staticmethod
     def compute(e: Engine, dy: Array, *, shape: tuple[int, ...], **attributes: Any) -> Array:

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Computed, same_as, same_rank
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
@@ -34,28 +34,32 @@ from anydml.ops._quantized import (
     type_of_output,
     wrapped,
 )
+from anydml.ops._rules import equal, of_rank, rank_of, same_ranks, same_sizes, same_types
 
 FAMILY = Family.QUANTIZED
 
 
-def _product(specs: Specs) -> tuple[ArraySpec, list[Violation]]:
-    """The sizes of a matrix product, and violations of the rules for its operands."""
+def _product(specs: Specs) -> tuple[Any, list[Rules]]:
+    """The sizes of a matrix product, and the rules for its operands."""
     a, b = specs["ATensor"], specs["BTensor"]
     assert a is not None
     assert b is not None
-    found = [*same_rank(("ATensor", a), ("BTensor", b))]
-    if found or len(a.shape) < 2:
-        return a, found
-    pairs = [*((i, i) for i in range(len(a.shape) - 2)), (len(a.shape) - 1, len(a.shape) - 2)]
-    for own, other in pairs:
-        if a.shape[own] != b.shape[other]:
-            rule = f"{a.shape[own]} (ATensor.Sizes[{own}])"
-            found.append(Violation(f"BTensor.Sizes[{other}]", rule, b.shape[other]))
-    rank = len(a.shape)
-    found += parameters(specs, "A", rank, -2, a.shape[-2])
-    found += parameters(specs, "B", rank, -1, b.shape[-1])
-    found += parameters(specs, "Output", rank, -2, a.shape[-2])
-    return ArraySpec((*a.shape[:-1], b.shape[-1]), None), found
+    rank = rank_of(a)
+    rows, columns = known(lambda: a.shape[-2]), known(lambda: of_rank(b, rank).shape[-1])
+    return known(lambda: (*a.shape[:-1], columns)), [
+        same_ranks(("ATensor", a), ("BTensor", b)),
+        _same_batches_and_inner(a, of_rank(b, rank)),
+        parameters(specs, "A", rank, -2, rows),
+        parameters(specs, "B", rank, -1, columns),
+        parameters(specs, "Output", rank, -2, rows),
+    ]
+
+
+def _same_batches_and_inner(a: ArraySpec, b: ArraySpec) -> Rules:
+    batches, inner = len(a.shape) - 2, len(a.shape) - 1
+    for own, other in [*((i, i) for i in range(batches)), (inner, inner - 1)]:
+        size, expected = b.shape[other], a.shape[own]
+        yield equal(f"BTensor.Sizes[{other}]", size, expected, f"ATensor.Sizes[{own}]")
 
 
 _MATRICES: Final[dict[str, Any]] = {
@@ -98,8 +102,8 @@ class MatrixMultiplyInteger(Computed):
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
-        output, found = _product(named_specs(cls, inputs))
-        return Inferred((ArraySpec(output.shape, np.dtype(np.int32)),), tuple(found))
+        shape, rules = _product(named_specs(cls, inputs))
+        return Inferred.of((ArraySpec(shape, np.dtype(np.int32)),), *rules)
 
     @staticmethod
     def compute(e: Engine, a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> Array:
@@ -160,14 +164,20 @@ class MatrixMultiplyIntegerToFloat(Scaled):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
-        output, found = _product(specs)
-        scale, bias = specs["AScaleTensor"], specs["BiasTensor"]
-        found += same_as(("ATensor", specs["ATensor"]), ("BTensor", specs["BTensor"]), sizes=False)
-        typed = ("AScaleTensor", scale)
-        found += same_as(typed, ("BScaleTensor", specs["BScaleTensor"]), ("BiasTensor", bias),
-                         sizes=False)  # fmt: skip
-        found += same_as(("OutputTensor", output), ("BiasTensor", bias), types=False)
-        return Inferred((ArraySpec(output.shape, scale.dtype),), tuple(found))
+        shape, rules = _product(specs)
+        a, b, scale, other_scale, bias = (
+            (name, specs[name])
+            for name in ("ATensor", "BTensor", "AScaleTensor", "BScaleTensor", "BiasTensor")
+        )
+        output = "OutputTensor", ArraySpec(shape, None)
+        return Inferred.of(
+            (ArraySpec(shape, scale[1].dtype),),
+            *rules,
+            same_types(a, b),
+            same_types(scale, other_scale, bias),
+            same_ranks(output, bias),
+            same_sizes(output, bias),
+        )
 
     @staticmethod
     def compute(
@@ -204,11 +214,10 @@ class QuantizedLinearMatrixMultiply(Scaled):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
-        output, found = _product(specs)
+        shape, rules = _product(specs)
         names = [f"{tensor}{name}" for tensor in ("A", "B", "Output") for name in PARAMETERS]
-        first, *others = [(name, specs[name]) for name in names]
-        found += same_rank(first, *others)
-        return Inferred((ArraySpec(output.shape, type_of_output(specs)),), tuple(found))
+        named = ((name, specs[name]) for name in names)
+        return Inferred.of((ArraySpec(shape, type_of_output(specs)),), *rules, same_ranks(*named))
 
     @staticmethod
     def compute(
@@ -268,13 +277,13 @@ class ElementWiseQuantizedLinearAdd(Computed):
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
         first, *others = specs.items()
-        rank = len(first[1].shape)
-        found = [*same_rank(first, *others)]
-        if not found:
-            found += same_as(first, ("BTensor", specs["BTensor"]), types=False)
-        for tensor in ("A", "B", "Output"):
-            found += parameters(specs, tensor, rank, None, 1)
-        return Inferred((ArraySpec(first[1].shape, type_of_output(specs)),), tuple(found))
+        rank = rank_of(first[1])
+        return Inferred.of(
+            (ArraySpec(first[1].shape, type_of_output(specs)),),
+            same_ranks(first, *others),
+            same_sizes(first, ("BTensor", specs["BTensor"])),
+            *(parameters(specs, tensor, rank, None, 1) for tensor in ("A", "B", "Output")),
+        )
 
     @staticmethod
     def compute(

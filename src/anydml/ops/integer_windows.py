@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
@@ -30,6 +31,7 @@ from anydml.ops._quantized import (
     type_of_output,
     wrapped,
 )
+from anydml.ops._rules import rank_of
 from anydml.ops.convolution import Convolution, ConvolutionDirection
 from anydml.ops.pooling import AveragePooling, AveragePooling1, Dilated
 
@@ -69,20 +71,20 @@ class Filtered(Computed):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
-        data = specs["InputTensor"]
-        plain = [data, *(specs.get(name) for name in ("FilterTensor", "BiasTensor"))]
+        data, filters = specs["InputTensor"], specs["FilterTensor"]
+        plain = [data, filters, specs.get("BiasTensor")]
         plain = [spec and ArraySpec(spec.shape, data.dtype) for spec in plain]
         forward = {**attributes, "direction": ConvolutionDirection.FORWARD}
         inferred = Convolution.infer(plain, forward)
-        rank, channels = len(data.shape), specs["FilterTensor"].shape[0]
-        found = [
-            *inferred.violations,
-            *parameters(specs, "Input", rank, None, 1),
-            *parameters(specs, "Filter", rank, 1 - rank, channels),
-            *parameters(specs, "Output", rank, None, 1),
-        ]
+        rank, channels = rank_of(data), known(lambda: filters.shape[0])
         dtype = type_of_output(specs) if "OutputZeroPointTensor" in specs else np.dtype(np.int32)
-        return Inferred((ArraySpec(inferred.outputs[0].shape, dtype),), tuple(found))
+        return Inferred.of(
+            (ArraySpec(inferred.outputs[0].shape, dtype),),
+            inferred.violations,
+            parameters(specs, "Input", rank, None, 1),
+            parameters(specs, "Filter", rank, 1 - rank, channels),
+            parameters(specs, "Output", rank, None, 1),
+        )
 
 
 _WINDOW: Final[dict[str, Any]] = {
@@ -251,6 +253,8 @@ class QuantizedLinearAveragePooling(Dilated, PooledTensors):
         Whether the mean includes padding, as zeros.
     """
 
+    ONE_DIMENSION_COUNT = False
+
     include_padding: bool = boolean()
 
     NAME = "QUANTIZED_LINEAR_AVERAGE_POOLING"
@@ -266,12 +270,12 @@ class QuantizedLinearAveragePooling(Dilated, PooledTensors):
         specs = named_specs(cls, inputs)
         data = specs["InputTensor"]
         inferred = AveragePooling1.infer((data,), attributes)
-        rank = len(data.shape)
-        found = [*inferred.violations]
-        for tensor in ("Input", "Output"):
-            found += parameters(specs, tensor, rank, 1 - rank, data.shape[1])
-        return Inferred(
-            (ArraySpec(inferred.outputs[0].shape, type_of_output(specs)),), tuple(found)
+        rank, channels = rank_of(data), known(lambda: data.shape[1])
+        return Inferred.of(
+            (ArraySpec(inferred.outputs[0].shape, type_of_output(specs)),),
+            inferred.violations,
+            parameters(specs, "Input", rank, 1 - rank, channels),
+            parameters(specs, "Output", rank, 1 - rank, channels),
         )
 
     @staticmethod

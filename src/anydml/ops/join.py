@@ -12,19 +12,35 @@ Page: ``DML_JOIN_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, differ
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_list, output_field, uint
+from anydml.ops._shapes import Named, replace_size, spec_of
 
 FAMILY = Family.MOVE
+
+
+def _named(parts: Sequence[ArraySpec]) -> list[Named]:
+    return [(f"InputTensors[{i}]", part) for i, part in enumerate(parts)]
+
+
+def _same_except(axis: int, first: Named, other: Named) -> Rules:
+    assert first[1] is not None
+    assert other[1] is not None
+    size = other[1].shape[axis] if 0 <= axis < len(other[1].shape) else UNKNOWN
+    expected = replace_size(first[1].shape, axis, size)
+    if len(expected) != len(other[1].shape) or any(map(differ, expected, other[1].shape)):
+        rule = f"{first[1].shape} except on axis {axis} ({first[0]}.Sizes)"
+        yield Violation(f"{other[0]}.Sizes", rule, other[1].shape)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -102,27 +118,21 @@ class Join(Descriptor):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         if not inputs:
-            return Inferred((), (Violation("InputCount", "at least 1", 0),))
-        axis, first = attributes["axis"], inputs[0]
-        if violations := (*_rules.natural_axis(axis, first, "InputTensors[0]"),):
-            return Inferred((), violations)
-        broken = []
-        for i, part in enumerate(inputs):
-            others = [size for n, size in enumerate(part.shape) if n != axis]
-            expected = [size for n, size in enumerate(first.shape) if n != axis]
-            if len(part.shape) != len(first.shape) or others != expected:
-                rule = f"{first.shape} except on axis {axis} (InputTensors[0].Sizes)"
-                broken.append(Violation(f"InputTensors[{i}].Sizes", rule, part.shape))
-        if broken:
-            return Inferred((), tuple(broken))
-        total = sum(part.shape[axis] for part in inputs)
-        shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
-        return Inferred((ArraySpec(shape, first.dtype),))
+            nothing = ArraySpec(UNKNOWN, UNKNOWN)
+            return Inferred((nothing,), (Violation("InputCount", "at least 1", 0),))
+        axis = attributes["axis"]
+        first, *others = _named(inputs)
+        total = sum(_rules.size_at(part, axis) for part in inputs)
+        shape = replace_size(inputs[0].shape, axis, total)
+        return Inferred.of(
+            (ArraySpec(shape, inputs[0].dtype),),
+            _rules.axis_in_range(axis, first),
+            (_same_except(axis, first, other) for other in others),
+        )
 
-    def check(self) -> Iterator[Violation]:
-        parts = [(f"InputTensors[{i}]", part) for i, part in enumerate(self.input_tensors)]
-        for part in parts[1:]:
-            yield from _rules.same_data_type(parts[0], part)
+    def check(self) -> Rules:
+        first, *others = _named(tuple(map(spec_of, self.input_tensors))) or [("", None)]
+        yield _rules.same_types(first, *others)
 
     @staticmethod
     def compute(e: Engine, *parts: Array, axis: int) -> Array:

@@ -277,6 +277,7 @@ class ElementWiseBitCount(Function):
     """The number of bits of ``x`` that are 1."""
 
     NAME = "ELEMENT_WISE_BIT_COUNT"
+    WORKING_BYTES = 40
     WIDENS = False
     SAME_TYPES = ()
     EXAMPLES = ({"input_tensor": [[0, 123], [456, 789]]},)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from anydml.core._literals import MatrixTransformName
 from anydml.core.enums import NamedEnum
-from anydml.core.errors import Violation
+from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, find_violations, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Computed, same_as, same_rank
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, floating, input_field, nested, output_field
+from anydml.ops._rules import equal, of_rank, rank_of, same_ranks, same_types
 from anydml.ops.activations import FUSABLE, Fusable
 from anydml.ops.elementwise import ElementWiseClip
 from anydml.ops.softmax import ActivationSoftmax, ActivationSoftmax1
@@ -59,6 +62,8 @@ class Gemm(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     a_tensor: TensorDesc = input_field()
     b_tensor: TensorDesc = input_field()
     c_tensor: TensorDesc | None = input_field(optional=True)
@@ -84,20 +89,32 @@ class Gemm(Computed):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         a, b, c = inputs
-        named_operands = ("ATensor", a), ("BTensor", b), ("CTensor", c)
-        found = [*same_as(*named_operands, sizes=False), *same_rank(*named_operands)]
-        if len(a.shape) != len(b.shape):
-            return Inferred((a,), tuple(found))
-        rank = len(a.shape)
+        operands = ("ATensor", a), ("BTensor", b), ("CTensor", c)
+        rank = rank_of(a)
+        b = of_rank(b, rank)
         rows, inner = _matrix_axes(rank, attributes["trans_a"])
         inner_b, columns = _matrix_axes(rank, attributes["trans_b"])
-        for own, other in [*((axis, axis) for axis in range(rank - 2)), (inner, inner_b)]:
-            if a.shape[own] != b.shape[other]:
-                rule = f"{a.shape[own]} (ATensor.Sizes[{own}])"
-                found.append(Violation(f"BTensor.Sizes[{other}]", rule, b.shape[other]))
-        output = ArraySpec((*a.shape[:-2], a.shape[rows], b.shape[columns]), a.dtype)
-        found += _sizes_of_output(c, output)
-        return Inferred((output,), tuple(found))
+        shape = known(lambda: (*a.shape[:-2], a.shape[rows], b.shape[columns]))
+        reasons = (
+            _because(f"ATensor.Sizes[{rows}]", "TransA", attributes["trans_a"]),
+            _because(f"BTensor.Sizes[{columns}]", "TransB", attributes["trans_b"]),
+        )
+        return Inferred.of(
+            (ArraySpec(shape, a.dtype),),
+            same_types(*operands),
+            same_ranks(*operands),
+            _same_batches_and_inner(a, b, inner, inner_b),
+            _sizes_of_output(c, shape, reasons),
+            reasons=reasons,
+        )
+
+    def _shape_rules(self, level: FeatureLevel) -> Rules:
+        # Of two wrong tensors of equal sizes, C and the output, the output is reported.
+        c, output = self.named("c_tensor")[1], self.named("output_tensor")[1]
+        are_equal = known(lambda: c and output and c.shape == output.shape)
+        for item in find_violations(super()._shape_rules(level)):
+            if not (are_equal is True and item.path.startswith("CTensor.Sizes")):
+                yield item
 
     @staticmethod
     def compute(
@@ -117,8 +134,10 @@ class Gemm(Computed):
         return result if c is None else result + a.dtype.type(beta) * c
 
 
-def _matrix_axes(rank: int, transform: MatrixTransform) -> tuple[int, int]:
+def _matrix_axes(rank: Any, transform: MatrixTransform) -> tuple[Any, Any]:
     """The axes of the rows and the columns of a matrix."""
+    if transform is UNKNOWN:
+        return UNKNOWN, UNKNOWN
     transposed = transform is MatrixTransform.TRANSPOSE
     return (rank - 1, rank - 2) if transposed else (rank - 2, rank - 1)
 
@@ -127,9 +146,24 @@ def _transform(e: Engine, x: Array, transform: MatrixTransform) -> Array:
     return e.xp.swapaxes(x, -2, -1) if transform is MatrixTransform.TRANSPOSE else x
 
 
-def _sizes_of_output(c: ArraySpec | None, output: ArraySpec) -> Iterator[Violation]:
-    if c is None or len(c.shape) != len(output.shape):
-        return
-    for axis, (expected, got) in enumerate(zip(output.shape, c.shape, strict=True)):
-        if expected != got:
-            yield Violation(f"CTensor.Sizes[{axis}]", f"{expected} (OutputTensor's size)", got)
+def _because(path: str, field: str, transform: MatrixTransform) -> str:
+    is_transposed = transform is MatrixTransform.TRANSPOSE
+    return f"{path}, because {field} is TRANSPOSE" if is_transposed else path
+
+
+def _sizes_of_output(c: ArraySpec | None, shape: Sequence[int], reasons: Sequence[str]) -> Rules:
+    batches = (f"OutputTensor.Sizes[{i}]" for i in range(len(shape) - 2))
+    own = () if c is None else of_rank(c, len(shape)).shape
+    sizes = zip(own, shape, (*batches, *reasons), strict=False)
+    for i, (size, expected, why) in enumerate(sizes):
+        yield equal(f"CTensor.Sizes[{i}]", size, expected, why)
+
+
+def _same_batches_and_inner(a: ArraySpec, b: ArraySpec, inner: int, inner_b: int) -> Rules:
+    for own, other in [*((axis, axis) for axis in range(len(a.shape) - 2)), (inner, inner_b)]:
+        yield _equal_sizes(a, own, b, other)
+
+
+def _equal_sizes(a: ArraySpec, own: int, b: ArraySpec, other: int) -> Rules:
+    size, expected = b.shape[other], a.shape[own]
+    yield equal(f"BTensor.Sizes[{other}]", size, expected, f"ATensor.Sizes[{own}]")

@@ -16,19 +16,19 @@ rank 0. The smallest N is then 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Dynamic, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
-from anydml.ops._numbers import span
+from anydml.ops._rules import within
 
 FAMILY = Family.SELECT
 
@@ -99,19 +99,17 @@ class NonzeroCoordinates(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        data = inputs[0]
-        rows = (Dynamic(prod(data.shape)), attributes["columns"])
-        return Inferred((ArraySpec((), None), ArraySpec(rows, None)))
+        rows = Dynamic(known(lambda: prod(inputs[0].shape)))
+        return Inferred((ArraySpec((), None), ArraySpec((rows, attributes["columns"]), None)))
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         low, high = max(1, self.effective_rank), self.input_tensor.dimension_count
-        columns = self.output_coordinates_tensor.sizes[-1:]
-        if columns and not low <= columns[0] <= high:
-            rule = f"{span(low, high)} (effective rank to DimensionCount of InputTensor)"
-            yield Violation("OutputCoordinatesTensor.Sizes[-1]", rule, columns[0])
+        why = "effective rank to DimensionCount of InputTensor"
+        for columns in self.output_coordinates_tensor.sizes[-1:]:
+            yield within("OutputCoordinatesTensor.Sizes[-1]", columns, low, high, why)
 
     def attributes(self) -> Attributes:
-        return {"columns": sum(self.output_coordinates_tensor.sizes[-1:])}
+        return {"columns": known(lambda: sum(self.output_coordinates_tensor.sizes[-1:]))}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

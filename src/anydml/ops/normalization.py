@@ -5,18 +5,19 @@ All operators compute in FLOAT64 and round once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, differ
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.ops._axes import distinct_axes, mean, neighbours, one_axis, total
-from anydml.ops._computed import Computed, Map, broadcast_to_input
+from anydml.ops._axes import mean, neighbours, total
+from anydml.ops._computed import Computed, Map
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import (
@@ -29,16 +30,17 @@ from anydml.ops._fields import (
     uint,
     uints,
 )
+from anydml.ops._rules import at_least, axis_in_range, broadcast_to, distinct_axes, rank_of
+from anydml.ops._shapes import Named
 from anydml.ops.activations import FUSABLE, ActivationRelu, Fusable
 
 FAMILY = Family.NETWORKS
 
 
-def _as_input(operator: type[Computed], inputs: Sequence[Any], *more: Violation) -> Inferred:
+def _as_input(operator: type[Computed], inputs: Sequence[Any], *more: Rules) -> Inferred:
     # One output like the first input, to which the other inputs are broadcast.
-    names = [info.name for info in operator.tensor_fields()][1 : len(inputs)]
-    others = broadcast_to_input(inputs[0], [*zip(names, inputs[1:], strict=True)])
-    return Inferred((inputs[0],), (*others, *more))
+    first, *others = zip(operator.input_names(), inputs, strict=True)
+    return Inferred.of((inputs[0],), broadcast_to(first, *others), *more)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -61,6 +63,8 @@ class BatchNormalization(Computed):
     fused_activation : Activation, optional
         The activation that is applied to the result; its tensors are omitted.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_tensor: TensorDesc = input_field()
     mean_tensor: TensorDesc = input_field()
@@ -92,20 +96,11 @@ class BatchNormalization(Computed):
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         return _as_input(cls, inputs)
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
-        if self.spatial or level >= FeatureLevel.LEVEL_4_0:
+    def rules_at(self, level: FeatureLevel) -> Rules:
+        if level >= FeatureLevel.LEVEL_4_0 or self.spatial:
             return
-        for name, tensor in (
-            ("MeanTensor", self.mean_tensor),
-            ("VarianceTensor", self.variance_tensor),
-        ):
-            sizes = [*zip(tensor.sizes, self.input_tensor.sizes, strict=False)]
-            for i, (size, expected) in [*enumerate(sizes)][-2:]:
-                if size == 1 != expected:
-                    rule = (
-                        f"{expected} (InputTensor.Sizes[{i}], as Spatial is False) below level 4_0"
-                    )
-                    yield Violation(f"{name}.Sizes[{i}]", rule, size)
+        for name in ("mean_tensor", "variance_tensor"):
+            yield _not_broadcast(self.named("input_tensor"), self.named(name))
 
     @staticmethod
     def compute(
@@ -131,7 +126,17 @@ def normalize(
     return y if bias is None else y + bias
 
 
-def _both_or_neither(desc: Any, level: FeatureLevel) -> Iterator[Violation]:
+def _not_broadcast(first: Named, other: Named) -> Rules:
+    assert first[1] is not None
+    assert other[1] is not None
+    sizes = [*enumerate(zip(other[1].shape, first[1].shape, strict=False))]
+    for i, (size, expected) in sizes[-2:]:
+        rule = f"{expected} (InputTensor.Sizes[{i}], as Spatial is False) below level 4_0"
+        if not differ(size, 1) and differ(expected, 1):
+            yield Violation(f"{other[0]}.Sizes[{i}]", rule, size)
+
+
+def _both_or_neither(desc: Any, level: FeatureLevel) -> Rules:
     # Scale and bias, below level 5_2.
     pair = {"ScaleTensor": desc.scale_tensor, "BiasTensor": desc.bias_tensor}
     if level >= FeatureLevel.LEVEL_5_2 or len({value is None for value in pair.values()}) == 1:
@@ -164,6 +169,8 @@ class MeanVarianceNormalization(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     scale_tensor: TensorDesc | None = input_field(optional=True)
     bias_tensor: TensorDesc | None = input_field(optional=True)
@@ -188,8 +195,8 @@ class MeanVarianceNormalization(Computed):
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         return _as_input(cls, inputs)
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
-        yield from _both_or_neither(self, level)
+    def rules_at(self, level: FeatureLevel) -> Rules:
+        yield _both_or_neither(self, level)
 
     @staticmethod
     def compute(
@@ -204,6 +211,8 @@ class MeanVarianceNormalization(Computed):
 class AxesNormalization(Computed):
     """Base of the operators with an `axes` field."""
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     scale_tensor: TensorDesc | None = input_field(optional=True)
     bias_tensor: TensorDesc | None = input_field(optional=True)
@@ -215,7 +224,17 @@ class AxesNormalization(Computed):
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return _as_input(cls, inputs, *distinct_axes(attributes["axes"], len(inputs[0].shape)))
+        return _as_input(cls, inputs, distinct_axes(attributes["axes"], ("InputTensor", inputs[0])))
+
+
+def _all_channels(data: Named, other: Named) -> Rules:
+    assert data[1] is not None
+    if other[1] is None or rank_of(data[1]) < 2 or rank_of(other[1]) < 2:
+        return
+    channels, got = data[1].shape[1], other[1].shape[1]
+    if got == 1 != channels:
+        rule = f"{channels} (InputTensor.Sizes[1]) below level 4_0"
+        yield Violation(f"{other[0]}.Sizes[1]", rule, got)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -260,16 +279,11 @@ class MeanVarianceNormalization1(AxesNormalization):
         },
     )
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
-        yield from _both_or_neither(self, level)
-        if level >= FeatureLevel.LEVEL_4_0 or self.input_tensor.dimension_count < 2:
-            return
-        channels = self.input_tensor.sizes[1]
-        for name, tensor in (("ScaleTensor", self.scale_tensor), ("BiasTensor", self.bias_tensor)):
-            sizes = () if tensor is None else tensor.sizes[1:2]
-            if sizes == (1,) != (channels,):
-                rule = f"{channels} (InputTensor.Sizes[1]) below level 4_0"
-                yield Violation(f"{name}.Sizes[1]", rule, 1)
+    def rules_at(self, level: FeatureLevel) -> Rules:
+        yield _both_or_neither(self, level)
+        if level < FeatureLevel.LEVEL_4_0:
+            for name in ("scale_tensor", "bias_tensor"):
+                yield _all_channels(self.named("input_tensor"), self.named(name))
 
     @staticmethod
     def compute(
@@ -353,6 +367,8 @@ class LpNormalization(Computed):
         1 for ``sum(|x|)``, 2 for ``sqrt(sum(x * x))``.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
     axis: int = uint()
@@ -366,9 +382,10 @@ class LpNormalization(Computed):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((inputs[0],), tuple(one_axis(attributes["axis"], len(inputs[0].shape))))
+        data = "InputTensor", inputs[0]
+        return Inferred.of((inputs[0],), axis_in_range(attributes["axis"], data))
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         if self.p not in (1, 2):
             yield Violation("P", "1 or 2", self.p)
 
@@ -414,9 +431,8 @@ class LocalResponseNormalization(Map):
     EXAMPLES = ({"cross_channel": True, "local_size": 3, "alpha": 3.0, "beta": 0.5, "bias": 1.0},)
     ALSO_KNOWN_AS = "onnx.LRN torch.nn.functional.local_response_norm"
 
-    def check(self) -> Iterator[Violation]:
-        if self.local_size < 1:
-            yield Violation("LocalSize", "at least 1", self.local_size)
+    def check(self) -> Rules:
+        yield at_least("LocalSize", self.local_size, 1)
 
     @staticmethod
     def compute(

@@ -27,13 +27,27 @@ import numpy as np
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field, uint
+from anydml.ops._shapes import replace_size
 
 FAMILY = Family.SELECT
+
+
+def _one_on_the_axis(indices: ArraySpec, axis: int) -> Rules:
+    if 0 <= axis < len(indices.shape):
+        path = f"IndicesTensor.Sizes[{axis}]"
+        yield _rules.equal(path, indices.shape[axis], 1, "the size of the axis")
+
+
+def _off_and_on(values: ArraySpec) -> Rules:
+    if prod(values.shape) < 2:
+        rule = "2 elements or more (off and on)"
+        yield Violation("ValuesTensor.Sizes", rule, values.shape)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -101,27 +115,21 @@ class OneHot(Descriptor):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         indices, values = inputs
         axis, depth = attributes["axis"], attributes["depth"]
-        shape = tuple(indices.shape)
         if attributes["inserts"]:  # an array function's indices lack the axis
-            shape = (*shape[:axis], 1, *shape[axis:])
-        if violations := (*_rules.natural_axis(axis, ArraySpec(shape, None), "IndicesTensor"),):
-            return Inferred((), violations)
-        broken = []
-        if shape[axis] != 1:
-            rule = "1 (the size of the axis)"
-            broken.append(Violation(f"IndicesTensor.Sizes[{axis}]", rule, shape[axis]))
-        if prod(values.shape) < 2:
-            rule = "2 elements or more (off and on)"
-            broken.append(Violation("ValuesTensor.Sizes", rule, values.shape))
-        if depth < 0:
-            broken.append(Violation("Depth", "at least 0", depth))
-        output_shape = (*shape[:axis], depth, *shape[axis + 1 :])
-        return Inferred((ArraySpec(output_shape, values.dtype),), tuple(broken))
+            inserted = known(lambda: (*indices.shape[:axis], 1, *indices.shape[axis:]))
+            indices = ArraySpec(inserted, indices.dtype)
+        return Inferred.of(
+            (ArraySpec(replace_size(indices.shape, axis, depth), values.dtype),),
+            _rules.axis_in_range(axis, ("IndicesTensor", indices)),
+            _one_on_the_axis(indices, axis),
+            _off_and_on(values),
+            _rules.at_least("Depth", depth, 0),
+        )
 
     def attributes(self) -> Attributes:
-        sizes = self.output_tensor.sizes
-        depth = sizes[self.axis] if self.axis < len(sizes) else 1
-        return {"axis": self.axis, "depth": depth, "inserts": False}
+        axis, sizes = self.axis, self.output_tensor.sizes
+        depth = known(lambda: sizes[axis] if 0 <= axis < len(sizes) else UNKNOWN)
+        return {"axis": axis, "depth": depth, "inserts": False}
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

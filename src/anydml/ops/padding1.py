@@ -30,7 +30,7 @@ which feature level 6_4 adds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from anydml.core.enums import NamedEnum
 from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops import _rules
@@ -57,6 +58,7 @@ from anydml.ops._fields import (
     uints,
 )
 from anydml.ops._numbers import bits_of, cast_element, value_of
+from anydml.ops._shapes import numpy_of
 
 FAMILY = Family.MOVE
 
@@ -131,6 +133,27 @@ _EXAMPLES: Final = tuple(
 )
 
 
+def _counts(path: str, counts: Sequence[int], rank: Any) -> Rules:
+    yield _rules.has_length(path, counts, rank, "InputTensor.DimensionCount")
+    for i, count in enumerate(counts):
+        yield _not_negative(f"{path}[{i}]", count)
+
+
+def _not_negative(path: str, count: int) -> Rules:
+    if count < 0:
+        yield Violation(path, "0 or more elements", count)
+
+
+def _something_to_pad_with(data: ArraySpec, attributes: Attributes) -> Rules:
+    if attributes["mode"] == "constant":
+        return
+    pads = zip(data.shape, attributes["starts"], attributes["ends"], strict=False)
+    for i, (size, start, end) in enumerate(pads):
+        if size == 0 and start + end > 0:
+            rule = f"mode 'constant' (axis {i} has no elements to pad with)"
+            yield Violation("PaddingMode", rule, attributes["mode"])
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Padding1(Descriptor):
     """``DML_PADDING1_OPERATOR_DESC``.
@@ -184,38 +207,27 @@ class Padding1(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        data = inputs[0]
-        rank = len(data.shape)
-        broken = []
-        for name, page in (("starts", "StartPadding"), ("ends", "EndPadding")):
-            if len(attributes[name]) != rank:
-                rule = f"{rank} values (InputTensor.DimensionCount)"
-                broken.append(Violation(page, rule, f"{len(attributes[name])} values"))
-            broken += [
-                Violation(f"{page}[{i}]", "0 or more elements", count)
-                for i, count in enumerate(attributes[name])
-                if count < 0
-            ]
-        if broken:
-            return Inferred((), tuple(broken))
-        pads = [*zip(attributes["starts"], attributes["ends"], strict=True)]
-        for i, ((start, end), size) in enumerate(zip(pads, data.shape, strict=True)):
-            if size == 0 and start + end > 0 and attributes["mode"] != "constant":
-                rule = f"mode 'constant' (axis {i} has no elements to pad with)"
-                broken.append(Violation("PaddingMode", rule, attributes["mode"]))
-        pairs = zip(pads, data.shape, strict=True)
-        shape = tuple(start + size + end for (start, end), size in pairs)
-        return Inferred((ArraySpec(shape, data.dtype),), tuple(broken))
+        data, starts, ends = inputs[0], attributes["starts"], attributes["ends"]
+        rank = _rules.rank_of(data)
 
-    def check(self) -> Iterator[Violation]:
-        kind = DataType.parse(self.padding_value_data_type)
-        yield from _rules.type_of_scalar(
-            "PaddingValueDataType", kind, ("InputTensor", self.input_tensor)
+        def shape() -> tuple[Any, ...]:
+            sizes = data.shape, _rules.usable(starts, rank), _rules.usable(ends, rank)
+            return tuple(size + start + end for size, start, end in zip(*sizes, strict=True))
+
+        return Inferred.of(
+            (ArraySpec(known(shape), data.dtype),),
+            _counts("StartPadding", starts, rank),
+            _counts("EndPadding", ends, rank),
+            _something_to_pad_with(data, attributes),
         )
 
+    def check(self) -> Rules:
+        kind, data = self.padding_value_data_type, self.named("input_tensor")
+        yield _rules.type_of_scalar("PaddingValueDataType", kind, data)
+
     def attributes(self) -> Attributes:
-        kind = DataType.parse(self.padding_value_data_type)
-        return _kernel_attributes(self, bits_of(self.padding_value, kind.numpy))
+        dtype = numpy_of(self.padding_value_data_type)
+        return _kernel_attributes(self, bits_of(self.padding_value, dtype))
 
     @staticmethod
     def compute(
@@ -290,7 +302,9 @@ class Padding(Descriptor):
 
     def attributes(self) -> Attributes:
         dtype = self.input_tensor.data_type.numpy
-        value = cast_element(np.float32(self.padding_value), dtype)
+        value = self.padding_value
+        if dtype is not UNKNOWN and value is not UNKNOWN:
+            value = cast_element(np.float32(value), dtype)
         return _kernel_attributes(self, bits_of(value, dtype))
 
     compute = staticmethod(Padding1.compute)
@@ -298,10 +312,11 @@ class Padding(Descriptor):
 
 
 def _kernel_attributes(desc: Padding | Padding1, value: tuple[int, ...]) -> dict[str, Any]:
+    mode: Any = desc.padding_mode
     return {
-        "mode": PaddingMode.parse(desc.padding_mode).suffix.lower(),
-        "starts": tuple(desc.start_padding),
-        "ends": tuple(desc.end_padding),
+        "mode": mode.suffix.lower(),
+        "starts": desc.start_padding,
+        "ends": desc.end_padding,
         "value": value,
     }
 

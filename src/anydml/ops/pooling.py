@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
@@ -20,6 +20,7 @@ from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import Role, boolean, count_of, input_field, output_field, uint, uints
+from anydml.ops._rules import at_least
 from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
 
 FAMILY = Family.NETWORKS
@@ -31,6 +32,7 @@ _HIGHEST_POWER: Final = 7
 class Pooling(Computed):
     """Base of the pooling operators."""
 
+    ONE_DIMENSION_COUNT = True
     WORKING_BYTES = 32  # positions are INT64, and powers float64
     IN_PIECES = True
     EXAMPLES = ({
@@ -41,17 +43,16 @@ class Pooling(Computed):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        found = list(check_arrays(data, attributes))
-        output = data
-        if not found:
-            paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
-            sizes, found = count_windows(data, attributes["window_size"], paths, attributes)
-            output = ArraySpec((*data.shape[:2], *sizes), data.dtype)
-        if attributes.get("p") == 0:
-            found.append(Violation("P", "at least 1", 0))
-        indices = ArraySpec(output.shape, None)
+        window = attributes["window_size"]
+        sizes, fits = count_windows(data, window, "WindowSize[{}]", attributes)
+        shape = known(lambda: (*data.shape[:2], *sizes))
         outputs = len(cls.tensor_fields(Role.OUTPUT))
-        return Inferred((output, indices)[:outputs], tuple(found))
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype), ArraySpec(shape, None))[:outputs],
+            check_arrays(attributes, ("InputTensor", data)),
+            *fits,
+            at_least("P", attributes.get("p", 1), 1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

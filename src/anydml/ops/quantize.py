@@ -6,8 +6,8 @@ elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
@@ -22,8 +23,19 @@ from anydml.ops._computed import Computed, Map
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
+from anydml.ops._rules import equal, type_name
+from anydml.ops._shapes import dtype_named
 
 FAMILY = Family.QUANTIZED
+
+
+def _type_of_scale(x: ArraySpec | None, scale: ArraySpec | None) -> Rules:
+    assert x is not None
+    assert scale is not None
+    if x.dtype is not UNKNOWN and scale.dtype is not UNKNOWN:
+        own = type_name(x)
+        expected = own if own.startswith("FLOAT") else "FLOAT32"
+        yield equal("ScaleTensor.DataType", type_name(scale), expected, f"InputTensor is {own}")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -50,7 +62,7 @@ class Linear(Map):
 
     ZERO_POINT_IS_OPTIONAL: ClassVar[FeatureLevel] = FeatureLevel.LEVEL_6_2
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+    def rules_at(self, level: FeatureLevel) -> Rules:
         if self.zero_point_tensor is None and level < self.ZERO_POINT_IS_OPTIONAL:
             rule = f"a tensor (below level {self.ZERO_POINT_IS_OPTIONAL})"
             yield Violation("ZeroPointTensor", rule, None)
@@ -79,15 +91,8 @@ class ElementWiseQuantizeLinear(Linear):
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         inferred = super().infer(inputs, attributes)
         x, scale, _ = inputs
-        assert x is not None
-        assert scale is not None
-        given_type, scale_type = (str(spec.dtype).upper() for spec in (x, scale))
-        expected = given_type if given_type.startswith("FLOAT") else "FLOAT32"
-        wrong = Violation(
-            "ScaleTensor.DataType", f"{expected} (InputTensor is {given_type})", scale_type
-        )
-        violations = () if scale_type == expected else (wrong,)
-        return Inferred(inferred.outputs, (*inferred.violations, *violations))
+        rules = inferred.violations, _type_of_scale(x, scale)
+        return Inferred.of(inferred.outputs, *rules)
 
     @staticmethod
     def compute(e: Engine, x: Array, scale: Array, zero_point: Array | None) -> Array:
@@ -116,7 +121,7 @@ class ElementWiseDequantizeLinear(Linear):
         inferred = super().infer(inputs, attributes)
         scale = inputs[1]
         assert scale is not None
-        return Inferred((ArraySpec(inferred.outputs[0].shape, scale.dtype),), inferred.violations)
+        return replace(inferred, outputs=(ArraySpec(inferred.outputs[0].shape, scale.dtype),))
 
     @staticmethod
     def compute(e: Engine, x: Array, scale: Array, zero_point: Array | None) -> Array:
@@ -167,9 +172,9 @@ class DynamicQuantizeLinear(Computed):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        dtype = np.dtype(attributes["dtype"])
-        quantized = dtype if dtype in _QUANTIZED else None
-        one = (1,) * len(data.shape)
+        dtype = dtype_named(attributes["dtype"])
+        quantized = dtype if dtype is UNKNOWN or dtype in _QUANTIZED else None
+        one = known(lambda: (1,) * len(data.shape))
         scale = ArraySpec(one, np.dtype(np.float32))
         return Inferred((ArraySpec(data.shape, quantized), scale, ArraySpec(one, quantized)))
 

@@ -9,14 +9,15 @@ from typing import Any, Final
 
 from anydml.core._literals import RandomGeneratorTypeName
 from anydml.core.enums import NamedEnum
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field
+from anydml.ops._rules import equal
 
 FAMILY = Family.CREATE
 
@@ -34,6 +35,13 @@ class RandomGeneratorType(NamedEnum):
 _FACTORS: Final = (0xD2511F53, 0xCD9E8D57)
 _STEPS: Final = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS: Final = 10
+
+
+def _size_of_state(state: ArraySpec) -> Rules:
+    for i, (size, got) in enumerate(
+        zip((*(1 for _ in state.shape[1:]), 6), state.shape, strict=True)
+    ):
+        yield equal(f"InputStateTensor.Sizes[{i}]", got, size)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -72,13 +80,9 @@ class RandomGenerator(Sized):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (state,) = inputs
-        state_shape = (*(1 for _ in state.shape[1:]), 6)
-        found = [
-            Violation(f"InputStateTensor.Sizes[{i}]", f"{size}", got)
-            for i, (size, got) in enumerate(zip(state_shape, state.shape, strict=True))
-            if size != got
-        ]
-        return Inferred((ArraySpec(attributes["shape"], state.dtype), state), tuple(found))
+        return Inferred.of(
+            (ArraySpec(attributes["shape"], state.dtype), state), _size_of_state(state)
+        )
 
     @staticmethod
     def compute(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from anydml.core._literals import DepthSpaceOrderName
 from anydml.core.enums import NamedEnum
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field, uint
+from anydml.ops._rules import at_least, of_rank
 
 FAMILY = Family.MOVE
 
@@ -77,15 +79,20 @@ class Rearranged(Computed):
     WORKING_BYTES = 16
 
 
-def _divisors(data: ArraySpec, attributes: Attributes, divisors: dict[int, int]) -> list[Violation]:
+def _divides(block: Any, data: ArraySpec, divisors: Mapping[int, Any]) -> Rules:
     """Check that the block size is at least 1 and divides the sizes."""
-    if attributes["block_size"] < 1:
-        return [Violation("BlockSize", "at least 1", attributes["block_size"])]
-    return [
-        Violation(f"InputTensor.Sizes[{axis}]", f"{divisor} or a multiple (BlockSize)", size)
-        for axis, divisor in divisors.items()
-        if (size := data.shape[axis]) % divisor
-    ]
+    yield at_least("BlockSize", block, 1)
+    for axis, divisor in divisors.items() if block > 0 else ():
+        yield _is_multiple(f"InputTensor.Sizes[{axis}]", of_rank(data, 4).shape[axis], divisor)
+
+
+def _is_multiple(path: str, size: int, divisor: int) -> Rules:
+    if size % divisor:
+        yield Violation(path, f"{divisor} or a multiple (BlockSize)", size)
+
+
+def _quotient(size: int, divisor: int) -> Any:
+    return known(lambda: size // divisor if divisor > 0 and size % divisor == 0 else UNKNOWN)
 
 
 class ToSpace(Rearranged):
@@ -97,12 +104,14 @@ class ToSpace(Rearranged):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
         block = attributes["block_size"]
-        found = _divisors(data, attributes, {1: block * block})
-        if found or len(data.shape) != 4:
-            return Inferred((data,), tuple(found))
-        batches, channels, height, width = data.shape
-        shape = (batches, channels // (block * block), height * block, width * block)
-        return Inferred((ArraySpec(shape, data.dtype),))
+
+        def shape() -> tuple[Any, ...]:
+            batches, channels, height, width = of_rank(data, 4).shape
+            return batches, _quotient(channels, block * block), height * block, width * block
+
+        return Inferred.of(
+            (ArraySpec(known(shape), data.dtype),), _divides(block, data, {1: block * block})
+        )
 
 
 class ToDepth(Rearranged):
@@ -114,14 +123,15 @@ class ToDepth(Rearranged):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
         block = attributes["block_size"]
-        if len(data.shape) != 4:
-            return Inferred((data,))
-        found = _divisors(data, attributes, {2: block, 3: block})
-        if found:
-            return Inferred((data,), tuple(found))
-        batches, channels, height, width = data.shape
-        shape = (batches, channels * block * block, height // block, width // block)
-        return Inferred((ArraySpec(shape, data.dtype),))
+
+        def shape() -> tuple[Any, ...]:
+            batches, channels, height, width = of_rank(data, 4).shape
+            down, across = _quotient(height, block), _quotient(width, block)
+            return batches, channels * block * block, down, across
+
+        return Inferred.of(
+            (ArraySpec(known(shape), data.dtype),), _divides(block, data, {2: block, 3: block})
+        )
 
 
 class DepthToSpace(ToSpace):

@@ -11,7 +11,7 @@ tensor means the full length. All operators compute in FLOAT64 and round once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -19,10 +19,11 @@ from anydml.core._literals import RecurrentNetworkDirectionName
 from anydml.core.enums import NamedEnum
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Computed, same_as
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import (
@@ -35,6 +36,7 @@ from anydml.ops._fields import (
     nested_list,
     output_field,
 )
+from anydml.ops._rules import equal, rank_of, same_types, usable
 from anydml.ops.activations import FUSABLE, ActivationSigmoid, ActivationTanh, Fusable
 
 FAMILY = Family.NETWORKS
@@ -63,6 +65,25 @@ Cell = Callable[[Sequence[Array], Array], Sequence[Array]]
 """New states from the old ones and what the input adds to each gate; the first is the output."""
 
 
+def _directions(direction: Any) -> int:
+    return 2 if direction == _BIDIRECTIONAL else 1
+
+
+def _sizes(spec: ArraySpec) -> Sequence[Any]:
+    """The sizes, which are unknown if there are more or fewer than four."""
+    return usable(spec.shape, _RANK)
+
+
+def _expected_sizes(name: str, spec: ArraySpec | None, expected: tuple[Any, ...]) -> Rules:
+    if spec is None:
+        return
+    yield equal(f"{name}.DimensionCount", rank_of(spec), _RANK)
+    shape = f"{{{', '.join(map(str, expected))}}}"
+    for i, (size, got) in enumerate(zip(expected, _sizes(spec), strict=True)):
+        why = f"of {shape}, by InputTensor, RecurrenceTensor and Direction"
+        yield equal(f"{name}.Sizes[{i}]", got, size, why)
+
+
 class Recurrent(Computed):
     """Base of the recurrent layers."""
 
@@ -71,36 +92,29 @@ class Recurrent(Computed):
     """For each direction."""
     TOLERANCE = ulp(1)
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         fields: Any = self
-        directions = 2 if fields.direction is _BIDIRECTIONAL else 1
-        expected_count = directions * self.ACTIVATIONS
-        count = len(fields.activation_descs)
-        if count != expected_count:
-            rule = f"{expected_count} operators ({self.ACTIVATIONS} for each direction)"
-            yield Violation("ActivationDescs", rule, count)
         for path, tensor, _ in self.tensors(Role.INPUT):
             if tensor.flags is TensorFlags.OWNED_BY_DML:
                 yield Violation(f"{path}.Flags", "NONE", tensor.flags)
         outputs = self.tensor_fields(Role.OUTPUT)
         if not self.bind_points(Role.OUTPUT):
             yield Violation(outputs[0].name, "at least one output tensor", None)
+        count, expected = (
+            len(fields.activation_descs),
+            self.ACTIVATIONS * _directions(fields.direction),
+        )
+        if count != expected:
+            rule = f"{expected} operators ({self.ACTIVATIONS} for each direction)"
+            yield Violation("ActivationDescs", rule, count)
 
     @classmethod
     def infer(cls, inputs: Sequence[Any], attributes: Attributes) -> Inferred:
-        names = [info.name for info in cls.tensor_fields(Role.INPUT)]
-        specs = dict(zip(names, inputs, strict=True))
-        first = inputs[0]
-        wrong_rank = [
-            Violation(f"{name}.DimensionCount", str(_RANK), len(spec.shape))
-            for name, spec in specs.items()
-            if spec is not None and len(spec.shape) != _RANK
-        ]
-        if wrong_rank:
-            return Inferred((), tuple(wrong_rank))
-        _, steps, batch, size = first.shape
-        hidden = specs["RecurrenceTensor"].shape[3]
-        directions = 2 if attributes["direction"] is _BIDIRECTIONAL else 1
+        specs = dict(zip(cls.input_names(), inputs, strict=True))
+        direction = attributes["direction"]
+        _, steps, batch, size = _sizes(specs["InputTensor"])
+        hidden = _sizes(specs["RecurrenceTensor"])[3]
+        directions = known(lambda: _directions(direction))
         gates, state = cls.GATES * hidden, (1, directions, batch, hidden)
         expected = {
             "InputTensor": (1, steps, batch, size),
@@ -112,21 +126,15 @@ class Recurrent(Computed):
             "SequenceLengthsTensor": (1, 1, 1, batch),
             "PeepholeTensor": (1, 1, directions, 3 * hidden),
         }
-        violations: list[Violation] = []
-        for name, spec in specs.items():
-            if spec is None:
-                continue
-            for i, (size, got) in enumerate(zip(expected[name], spec.shape, strict=True)):
-                if size != got:
-                    shape = "{" + ", ".join(map(str, expected[name])) + "}"
-                    rule = f"{size} (of {shape}, by InputTensor, RecurrenceTensor and Direction)"
-                    violations.append(Violation(f"{name}.Sizes[{i}]", rule, got))
-        typed = [(n, s) for n, s in specs.items() if n != "SequenceLengthsTensor"]
-        violations += same_as(typed[0], *typed[1:], sizes=False)
-        single = ArraySpec(state, first.dtype)
-        sequence = ArraySpec((steps, directions, batch, hidden), first.dtype)
-        others = len(cls.tensor_fields(Role.OUTPUT)) - 1
-        return Inferred((sequence, *[single] * others), tuple(violations))
+        first, *others = ((n, s) for n, s in specs.items() if n != "SequenceLengthsTensor")
+        dtype = inputs[0].dtype
+        sequence = ArraySpec((steps, directions, batch, hidden), dtype)
+        singles = [ArraySpec(state, dtype)] * (len(cls.tensor_fields(Role.OUTPUT)) - 1)
+        return Inferred.of(
+            (sequence, *singles),
+            *(_expected_sizes(name, spec, expected[name]) for name, spec in specs.items()),
+            same_types(first, *others),
+        )
 
 
 def _activations(e: Engine, descs: Sequence[Any], direction: int, count: int) -> list[Activate]:

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from anydml.core._literals import AxisDirectionName, ReduceFunctionName
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, ulp
 from anydml.engines import Array, Engine
-from anydml.ops._axes import distinct_axes, mean, merge_axes, one_axis, total
+from anydml.ops._axes import mean, merge_axes, total
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
@@ -29,6 +30,7 @@ from anydml.ops._fields import (
     uint,
     uints,
 )
+from anydml.ops._rules import axis_in_range, distinct_axes
 from anydml.ops.enumerations import AxisDirection, ReduceFunction
 
 FAMILY = Family.NETWORKS
@@ -53,6 +55,16 @@ def position(
 def reduced_sizes(sizes: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
     """The sizes, with 1 on the reduced axes."""
     return tuple(1 if axis in axes else size for axis, size in enumerate(sizes))
+
+
+def _kept_sizes(sizes: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The sizes of the output; unknown if there is no such axis."""
+
+    def kept() -> Any:
+        in_range = all(0 <= axis < len(sizes) for axis in axes)
+        return reduced_sizes(sizes, axes) if in_range else UNKNOWN
+
+    return known(kept)
 
 
 def _product(e: Engine, x: Array, axes: Sequence[int]) -> Array:
@@ -107,6 +119,8 @@ class Reduce(Computed):
         The axes to reduce, in any order.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     function: ReduceFunction | ReduceFunctionName = enumeration(ReduceFunction)
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
@@ -126,10 +140,11 @@ class Reduce(Computed):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        sizes = reduced_sizes(inputs[0].shape, attributes["axes"])
-        dtype = None if attributes["function"] in _INDICES else inputs[0].dtype
-        violations = distinct_axes(attributes["axes"], len(inputs[0].shape))
-        return Inferred((ArraySpec(sizes, dtype),), tuple(violations))
+        (data,) = inputs
+        sizes = _kept_sizes(data.shape, attributes["axes"])
+        dtype = known(lambda: None if attributes["function"] in _INDICES else data.dtype)
+        rule = distinct_axes(attributes["axes"], ("InputTensor", data))
+        return Inferred.of((ArraySpec(sizes, dtype),), rule)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, function: ReduceFunction, axes: Sequence[int]) -> Array:
@@ -157,6 +172,8 @@ class Position(Computed):
         INCREASING selects the first of equal elements, DECREASING the last.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
     axis_count: int = count_of("axes")
@@ -168,9 +185,9 @@ class Position(Computed):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        sizes = reduced_sizes(inputs[0].shape, attributes["axes"])
-        violations = distinct_axes(attributes["axes"], len(inputs[0].shape))
-        return Inferred((ArraySpec(sizes, None),), tuple(violations))
+        sizes = _kept_sizes(inputs[0].shape, attributes["axes"])
+        rule = distinct_axes(attributes["axes"], ("InputTensor", inputs[0]))
+        return Inferred.of((ArraySpec(sizes, None),), rule)
 
 
 class ArgMax(Position):
@@ -215,6 +232,8 @@ class Cumulative(Computed):
         INCREASING starts at the first element, DECREASING at the last one.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
     axis: int = uint()
@@ -224,7 +243,8 @@ class Cumulative(Computed):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((inputs[0],), tuple(one_axis(attributes["axis"], len(inputs[0].shape))))
+        data = "InputTensor", inputs[0]
+        return Inferred.of((inputs[0],), axis_in_range(attributes["axis"], data))
 
 
 def _running(

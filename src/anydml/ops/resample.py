@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite, prod
+from math import isfinite, prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from anydml.core._literals import AxisDirectionName, InterpolationModeName
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
@@ -32,6 +33,8 @@ from anydml.ops._fields import (
     input_field,
     output_field,
 )
+from anydml.ops._rules import has_length, rank_of, same_ranks
+from anydml.ops._shapes import Named
 from anydml.ops.enumerations import AxisDirection, InterpolationMode
 
 FAMILY = Family.NETWORKS
@@ -42,32 +45,34 @@ _CENTRES: Final = {"input_pixel_offsets": 0.5, "output_pixel_offsets": -0.5}
 class Resampling(Sized):
     """Base of the operators that resample, and of their gradients."""
 
+    ONE_DIMENSION_COUNT = True
     TOLERANCE = products(24)
-    WORKING_BYTES = 48
+    WORKING_BYTES = 56
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (data,) = inputs
-        return Inferred(
-            (ArraySpec(attributes["shape"], data.dtype),), tuple(cls._violations(data, attributes))
+        (source,) = cls.input_names()
+        (output,) = (info.name for info in cls.tensor_fields(Role.OUTPUT))
+        shape = ArraySpec(attributes["shape"], data.dtype)
+        names = [name for name in ("scales", *_CENTRES) if name in attributes]
+        return Inferred.of(
+            (shape,),
+            same_ranks((source, data), (output, shape)),
+            *(_array(name, attributes[name], (source, data)) for name in names),
         )
 
-    @classmethod
-    def _violations(cls, data: ArraySpec, attributes: Attributes) -> Iterator[Violation]:
-        (source,) = (info.name for info in cls.tensor_fields(Role.INPUT))
-        (output,) = (info.name for info in cls.tensor_fields(Role.OUTPUT))
-        rank = len(data.shape)
-        if len(attributes["shape"]) != rank:
-            rule = f"{rank} ({source}.DimensionCount)"
-            yield Violation(f"{output}.DimensionCount", rule, len(attributes["shape"]))
-        for name in (name for name in ("scales", *_CENTRES) if name in attributes):
-            if len(attributes[name]) != rank:
-                rule = f"{rank} values ({source}.DimensionCount)"
-                yield Violation(page_name(name), rule, len(attributes[name]))
-            for i, value in enumerate(attributes[name]):
-                if not isfinite(value) or (name == "scales" and value <= 0):
-                    rule = "a finite number" + " above 0" * (name == "scales")
-                    yield Violation(f"{page_name(name)}[{i}]", rule, value)
+
+def _array(name: str, values: Sequence[float], of: Named) -> Rules:
+    """Check that an array has a finite value for each dimension; scales are above 0."""
+    yield has_length(page_name(name), values, rank_of(of[1]), f"{of[0]}.DimensionCount")
+    for i, value in enumerate(values):
+        yield _finite(f"{page_name(name)}[{i}]", value, name == "scales")
+
+
+def _finite(path: str, value: float, positive: bool) -> Rules:
+    if not isfinite(value) or (positive and value <= 0):
+        yield Violation(path, f"a finite number{' above 0' * positive}", value)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -206,14 +211,15 @@ class Resample3(Placed, Rounded, Tensors):
     Parameters
     ----------
     antialiased : bool
-        Whether LINEAR uses an antialiasing filter where 1 / scale is greater than 2: the weighted
-        mean of all elements that are less than 1 / scale away. The weights decrease linearly to 0
-        at that distance.
+        Whether LINEAR uses an antialiasing filter where a scale is less than 1: the weighted mean
+        of all elements that are less than 1 / scale away. The weights decrease linearly to 0 at
+        that distance.
     """
 
     antialiased: bool = boolean()
 
     NAME = "RESAMPLE3"
+    WORKING_BYTES = 112
     EXAMPLES = ({
         **_EXAMPLE, **_PLACES, "scales": (1.0, 0.25), "antialiased": True,
         "output_tensor": TensorDesc("FLOAT32", (1, 1)),
@@ -241,7 +247,7 @@ class ResampleGrad(Placed, Gradients):
     @staticmethod
     def compute(e: Engine, dy: Array, **attributes: Any) -> Array:
         wide = dy.astype(e.xp.float64)
-        for axis, taps in _taps(attributes["shape"], dy.shape, attributes, backward=True):
+        for axis, _, taps in _taps(attributes["shape"], dy.shape, attributes, backward=True):
             wide = _scatter(e, wide, axis, attributes["shape"][axis], taps)
         return wide
 
@@ -271,28 +277,43 @@ def _taps(
     output_sizes: Sequence[int],
     attributes: Attributes,
     backward: bool = False,
-) -> Iterator[tuple[int, list[_Tap]]]:
-    """The axes that change, each with the taps of its output elements.
+) -> Iterator[tuple[int, Array, list[_Tap]]]:
+    """The axes that change, each with the positions of its output elements and their taps.
+
+    An axis with a filter has no taps.
 
     Axes that shrink the array come first, so that intermediate arrays are never larger than the
     input or the result. With `backward` the order is reversed, from the result to the input.
     """
     ratios = [count / size for size, count in zip(sizes, output_sizes, strict=True)]
     for axis in sorted(range(len(sizes)), key=ratios.__getitem__, reverse=backward):
-        size, count, scale = sizes[axis], output_sizes[axis], attributes["scales"][axis]
-        start, end = (
-            np.float32(attributes[name][axis] if name in attributes else centre)
-            for name, centre in _CENTRES.items()
-        )
-        with np.errstate(all="ignore"):
-            at = (np.arange(count, dtype=np.float32) - end) / np.float32(scale) - start
-        taps = _taps_at(at, size, float(scale), attributes)
+        size, count = sizes[axis], output_sizes[axis]
+        at = _positions(axis, count, attributes)
+        if (
+            attributes.get("antialiased")
+            and attributes["scales"][axis] < 1
+            and (attributes["interpolation_mode"] is InterpolationMode.LINEAR)
+        ):
+            yield axis, at, []
+            continue
+        taps = _taps_at(at, size, attributes)
         same = size == count and (taps[0].places == np.arange(size)).all()
         if not (same and (taps[0].weights == 1).all()):
-            yield axis, taps
+            yield axis, at, taps
 
 
-def _taps_at(at: Array, size: int, scale: float, attributes: Attributes) -> list[_Tap]:
+def _positions(axis: int, count: int, attributes: Attributes) -> Array:
+    """The positions of output elements along an axis of the input, in FLOAT32."""
+    start, end = (
+        np.float32(attributes[name][axis] if name in attributes else centre)
+        for name, centre in _CENTRES.items()
+    )
+    with np.errstate(all="ignore"):
+        scale = np.float32(attributes["scales"][axis])
+        return (np.arange(count, dtype=np.float32) - end) / scale - start
+
+
+def _taps_at(at: Array, size: int, attributes: Attributes) -> list[_Tap]:
     if attributes["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR:
         direction = attributes.get("rounding_direction")
         if direction is None:  # ties round up
@@ -300,24 +321,10 @@ def _taps_at(at: Array, size: int, scale: float, attributes: Attributes) -> list
         else:
             at = np.ceil(at) if direction is AxisDirection.INCREASING else np.floor(at)
         return [_Tap(_inside(at, size), np.ones(len(at)))]
-    if attributes.get("antialiased") and 1 / scale > 2:
-        return _filter(np.clip(at.astype(np.float64), 0, size - 1), size, scale)
     at = np.clip(at, 0, size - 1)
     first = np.floor(at)
     part = (at - first).astype(np.float64)
     return [_Tap(_inside(first, size), 1 - part), _Tap(_inside(first + 1, size), part)]
-
-
-def _filter(at: Array, size: int, scale: float) -> list[_Tap]:
-    """A triangle filter of width 2 / scale around each position, cropped to the input."""
-    first = np.maximum(np.ceil(at - 1 / scale), 0)
-    count = min(size, ceil(min(2 / scale, size)) + 1)
-    places = [first + k for k in range(count)]
-    weights = [
-        np.where(place < size, np.maximum(1 - np.abs(place - at) * scale, 0), 0) for place in places
-    ]
-    total = np.sum(weights, axis=0)
-    return [_Tap(_inside(p, size), w / total) for p, w in zip(places, weights, strict=True)]
 
 
 def _inside(at: Array, size: int) -> Array:
@@ -328,11 +335,13 @@ def _resample(e: Engine, x: Array, attributes: Attributes) -> Array:
     nearest = attributes["interpolation_mode"] is InterpolationMode.NEAREST_NEIGHBOR
     if not nearest and x.dtype.kind != "f":
         x = x.astype(e.xp.float64)
-    for axis, taps in _taps(x.shape, attributes["shape"], attributes):
+    for axis, at, taps in _taps(x.shape, attributes["shape"], attributes):
         if nearest:
             x = e.xp.take(x, taps[0].places, axis=axis)
-        else:
+        elif taps:
             x = sum(_weighted(e, x, axis, tap) for tap in taps)
+        else:
+            x = _filter(e, x, axis, at.astype(np.float64), float(attributes["scales"][axis]))
     return x
 
 
@@ -341,6 +350,37 @@ def _weighted(e: Engine, x: Array, axis: int, tap: _Tap) -> Array:
     taken = e.xp.take(x, tap.places, axis=axis)
     # An element with weight 0 is ignored, even if it is infinite.
     return e.xp.where(weights == 0, x.dtype.type(0), taken * weights)
+
+
+def _filter(e: Engine, x: Array, axis: int, at: Array, scale: float) -> Array:
+    """Weighted means around positions; the weights of a triangle reach 0 at the distance 1 / scale.
+
+    Elements are taken in steps, so that no step takes more than there are in the input or the
+    result.
+    """
+    xp, wide = e.xp, x.astype(e.xp.float64)
+    size, count = x.shape[axis], len(at)
+    first = np.clip(np.ceil(at - 1 / scale), 0, size - 1).astype(np.int64)
+    last = np.clip(np.floor(at + 1 / scale), 0, size - 1).astype(np.int64)
+    step = max(size // count, 1)
+    steps = (int((last - first).max()) + step) // step
+    rest = (1,) * (x.ndim - axis - 1)
+
+    def add(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        places = first[:, None] + (i * step + np.arange(step))
+        weights = xp.maximum(1 - xp.abs(places - at[:, None]) * scale, 0.0)
+        weights = xp.where(places < size, weights, 0.0)
+        taken = xp.take(wide, xp.minimum(places, size - 1).reshape(-1), axis=axis)
+        taken = taken.reshape(*x.shape[:axis], count, step, *x.shape[axis + 1 :])
+        factors = weights.reshape(count, step, *rest)
+        parts = xp.where(factors == 0, 0.0, taken * factors)  # even an infinite element
+        return sums[0] + parts.sum(axis + 1), sums[1] + weights.sum(1)
+
+    zeros = xp.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), xp.float64)
+    total, weight = e.repeat(np.asarray(steps), add, (zeros, xp.zeros(count, xp.float64)))
+    weight = weight.reshape(count, *rest)
+    nearest = xp.take(wide, _inside(at, size), axis=axis)  # of positions that no element is near
+    return xp.where(weight == 0, nearest, total / weight)
 
 
 def _scatter(e: Engine, dy: Array, axis: int, size: int, taps: Sequence[_Tap]) -> Array:

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
@@ -33,6 +32,7 @@ from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field, uint
+from anydml.ops._shapes import replace_size
 
 FAMILY = Family.MOVE
 
@@ -91,13 +91,13 @@ class ReverseSubsequences(Descriptor):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, lengths = inputs
         axis = attributes["axis"]
-        broken = [*_rules.natural_axis(axis, data)]
-        if not broken:
-            expected = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
-            if tuple(lengths.shape) != expected:
-                rule = f"{expected} (InputTensor's with 1 on the axis)"
-                broken.append(Violation("SequenceLengthsTensor.Sizes", rule, lengths.shape))
-        return Inferred((data,), tuple(broken))
+        expected = replace_size(data.shape, axis, 1)
+        why = "InputTensor's with 1 on the axis"
+        return Inferred.of(
+            (data,),
+            _rules.axis_in_range(axis, ("InputTensor", data)),
+            _rules.same_shape("SequenceLengthsTensor", lengths.shape, expected, why),
+        )
 
     @staticmethod
     def compute(e: Engine, x: Array, lengths: Array, *, axis: int) -> Array:

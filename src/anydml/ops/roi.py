@@ -6,7 +6,7 @@ or a corner is NaN, no input element is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -14,10 +14,11 @@ from typing import Any, Final
 from anydml.core._literals import InterpolationModeName, ReduceFunctionName
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Computed, Sized, same_as
+from anydml.ops._computed import Computed, Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import (
@@ -31,29 +32,28 @@ from anydml.ops._fields import (
     uint,
 )
 from anydml.ops._regions import Grid, Run, first_elements
+from anydml.ops._rules import at_least, at_most, equal, same_types, size_at
+from anydml.ops._shapes import Named
 from anydml.ops.enumerations import InterpolationMode, ReduceFunction
 
 FAMILY = Family.NETWORKS
 
 
-def _check_regions(
-    data: tuple[str, ArraySpec], regions: ArraySpec, indices: ArraySpec | None, length: int
-) -> Iterator[Violation]:
-    """Check that each region has the data's type, `length` numbers and one batch index."""
-    yield from same_as(data, ("ROITensor", regions), sizes=False)
-    *leading, count, numbers = regions.shape
-    rules = [("ROITensor", leading, numbers, length, "numbers of a region")]
+def _check_regions(data: Named, regions: ArraySpec, indices: ArraySpec | None, count: int) -> Rules:
+    """Check that each region has the data's type, `count` numbers and one batch index."""
+    yield same_types(data, ("ROITensor", regions))
+    yield _last_sizes("ROITensor", regions, (count, "numbers of a region"), 1)
     if indices is not None:
-        *before, size = indices.shape
-        why = "ROITensor, the number of regions"
-        rules.append(("BatchIndicesTensor", before, size, count, why))
-    for name, ones, got, expected, why in rules:
-        for i, size in enumerate(ones):
-            if size != 1:
-                yield Violation(f"{name}.Sizes[{i}]", "1", size)
-        if got != expected:
-            last = len(ones) + (name == "ROITensor")
-            yield Violation(f"{name}.Sizes[{last}]", f"{expected} ({why})", got)
+        expected = size_at(regions, -2), "ROITensor, the number of regions"
+        yield _last_sizes("BatchIndicesTensor", indices, expected)
+
+
+def _last_sizes(name: str, spec: ArraySpec, last: tuple[Any, str], free: int = 0) -> Rules:
+    """Check the last size, and that those before it and before `free` others are 1."""
+    rank = len(spec.shape)
+    for i, size in enumerate(spec.shape[: rank - 1 - free]):
+        yield equal(f"{name}.Sizes[{i}]", size, 1)
+    yield equal(f"{name}.Sizes[{rank - 1}]", spec.shape[-1], *last)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -97,14 +97,13 @@ class RoiPooling(Computed):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, regions = inputs
         pooled = attributes["pooled_size"]
-        found = [*_check_regions(("InputTensor", data), regions, None, 5)]
-        found += [
-            Violation(f"PooledSize.{name}", "at least 1", size)
-            for name, size in (("Width", pooled.width), ("Height", pooled.height))
-            if size < 1
-        ]
-        shape = (regions.shape[-2], data.shape[1], pooled.height, pooled.width)
-        return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
+        shape = (size_at(regions, -2), size_at(data, 1), pooled.height, pooled.width)
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype),),
+            _check_regions(("InputTensor", data), regions, None, 5),
+            at_least("PooledSize.Width", pooled.width, 1),
+            at_least("PooledSize.Height", pooled.height, 1),
+        )
 
     @staticmethod
     def compute(
@@ -176,9 +175,12 @@ class Tensors(Sized):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, regions, indices = inputs
-        shape = (regions.shape[-2], data.shape[1], *attributes["shape"][2:])
-        found = _check_regions(("InputTensor", data), regions, indices, 4)
-        return Inferred((ArraySpec(shape, data.dtype),), tuple(found))
+        own = known(lambda: attributes["shape"][2:])
+        shape = known(lambda: (size_at(regions, -2), size_at(data, 1), *own))
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype),),
+            _check_regions(("InputTensor", data), regions, indices, 4),
+        )
 
     @staticmethod
     def compute(
@@ -234,7 +236,7 @@ class Scaled(Computed):
     spatial_scale_x: float = floating()
     spatial_scale_y: float = floating()
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         if self.reduction_function not in (ReduceFunction.AVERAGE, ReduceFunction.MAX):
             yield Violation("ReductionFunction", "AVERAGE or MAX", self.reduction_function)
 
@@ -283,14 +285,13 @@ class Sampled(Computed):
     minimum_samples_per_output: int = uint()
     maximum_samples_per_output: int = uint()
 
-    def check(self) -> Iterator[Violation]:
-        yield from super().check()
+    def check(self) -> Rules:
+        yield super().check()
         minimum, maximum = self.minimum_samples_per_output, self.maximum_samples_per_output
-        if maximum < 1:
-            yield Violation("MaximumSamplesPerOutput", "at least 1", maximum)
-        elif minimum > maximum:
-            rule = f"at most {maximum} (MaximumSamplesPerOutput)"
-            yield Violation("MinimumSamplesPerOutput", rule, minimum)
+        yield at_least("MaximumSamplesPerOutput", maximum, 1)
+        if maximum >= 1:
+            why = "MaximumSamplesPerOutput"
+            yield at_most("MinimumSamplesPerOutput", minimum, maximum, why)
 
 
 # Four regions of one row of three elements each: the example on ROI_ALIGN_GRAD's page.
@@ -364,6 +365,11 @@ class GradientTensors(Sized):
     output_roi_gradient_tensor: TensorDesc | None = output_field(optional=True)
 
 
+def _same_channels(name: str, gradient: ArraySpec, data: ArraySpec) -> Rules:
+    channels = size_at(data, 1)
+    yield equal(f"{name}.Sizes[1]", size_at(gradient, 1), channels, "InputTensor.Sizes[1]")
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
     """The gradient of ROI_ALIGN and ROI_ALIGN1.
@@ -400,13 +406,13 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
             "of_regions": regions is not None,
         }  # fmt: skip
 
-    def check(self) -> Iterator[Violation]:
-        yield from super().check()
-        outputs = self.output_gradient_tensor, self.output_roi_gradient_tensor
-        if outputs == (None, None):
+    def check(self) -> Rules:
+        yield super().check()
+        image, regions = self.output_gradient_tensor, self.output_roi_gradient_tensor
+        if image is None and regions is None:
             yield Violation("OutputGradientTensor", "a tensor, here or as another output", None)
-        is_maximum = self.reduction_function is ReduceFunction.MAX
-        if self.input_tensor is None and (is_maximum or outputs[1] is not None):
+        needed = regions is not None or self.reduction_function == ReduceFunction.MAX
+        if self.input_tensor is None and needed:
             rule = "a tensor (ReductionFunction MAX and OutputROIGradientTensor need it)"
             yield Violation("InputTensor", rule, None)
 
@@ -415,20 +421,17 @@ class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
         data, gradient, regions, indices = inputs
         assert gradient is not None
         assert regions is not None
-        name = "InputGradientTensor"
-        found = [*_check_regions((name, gradient), regions, indices, 4)]
-        found += same_as((name, gradient), ("InputTensor", data), sizes=False)
-        expected = [("ROITensor, the number of regions", regions.shape[-2])]
-        expected += [] if data is None else [("InputTensor.Sizes[1]", data.shape[1])]
-        found += [
-            Violation(f"{name}.Sizes[{i}]", f"{size} ({why})", gradient.shape[i])
-            for i, (why, size) in enumerate(expected)
-            if size != gradient.shape[i]
-        ]
-        shape = attributes["shape"]
-        image = (*shape[:1], gradient.shape[1], *shape[2:])
-        outputs = (ArraySpec(image, gradient.dtype), ArraySpec(regions.shape, gradient.dtype))
-        return Inferred(outputs, tuple(found))
+        name, shape = "InputGradientTensor", attributes["shape"]
+        image = known(lambda: (*shape[:1], size_at(gradient, 1), *shape[2:]))
+        outputs = ArraySpec(image, gradient.dtype), ArraySpec(regions.shape, gradient.dtype)
+        count, why = size_at(regions, -2), "ROITensor, the number of regions"
+        return Inferred.of(
+            outputs,
+            _check_regions((name, gradient), regions, indices, 4),
+            same_types((name, gradient), ("InputTensor", data)),
+            equal(f"{name}.Sizes[0]", size_at(gradient, 0), count, why),
+            *([] if data is None else [_same_channels(name, gradient, data)]),
+        )
 
     @staticmethod
     def compute(

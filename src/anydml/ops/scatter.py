@@ -20,13 +20,13 @@ Page: ``DML_SCATTER_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
@@ -101,19 +101,20 @@ class Scatter(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), violations)
         data, indices, updates = inputs
-        broken = [*_rules.indices_along(attributes["axis"], data, indices)]
-        if updates.shape != indices.shape:
-            rule = f"{indices.shape} (IndicesTensor.Sizes)"
-            broken.append(Violation("UpdatesTensor.Sizes", rule, updates.shape))
-        return Inferred((data,), tuple(broken), (attributes["axis"],))
+        axis = attributes["axis"]
+        return Inferred.of(
+            (data,),
+            _rules.axis_in_range(axis, ("InputTensor", data)),
+            _rules.indices_along(axis, data, indices),
+            _rules.same_shape("UpdatesTensor", updates.shape, indices.shape, "IndicesTensor.Sizes"),
+            coordinates=(axis,),
+        )
 
-    def check(self) -> Iterator[Violation]:
-        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
-        yield from _rules.same_data_type(data, ("UpdatesTensor", self.updates_tensor))
-        yield from _rules.same_sizes(data, indices, free_axis=self.axis)
+    def check(self) -> Rules:
+        data = self.named("input_tensor")
+        yield _rules.same_types(data, self.named("updates_tensor"))
+        yield _rules.same_sizes(data, self.named("indices_tensor"), free_axis=self.axis)
 
     @staticmethod
     def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:

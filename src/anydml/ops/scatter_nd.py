@@ -24,13 +24,13 @@ example uses; anydml's ranges include both ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
@@ -95,33 +95,34 @@ class ScatterND(Descriptor):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, indices, updates = inputs
-        broken = [*_rules.tuples(data, indices, 0)]
-        if broken:
-            return Inferred((), tuple(broken))
-        length = indices.shape[-1]
-        shape = indices.shape[:-1] + data.shape[length:]
-        if updates.shape != shape:
-            rule = f"{shape} (IndicesTensor.Sizes[:-1] + InputTensor.Sizes[{length}:])"
-            broken.append(Violation("UpdatesTensor.Sizes", rule, updates.shape))
-        return Inferred((data,), tuple(broken), tuple(range(length)))
-
-    def check(self) -> Iterator[Violation]:
-        data, indices = ("InputTensor", self.input_tensor), ("IndicesTensor", self.indices_tensor)
-        yield from _rules.same_data_type(data, ("UpdatesTensor", self.updates_tensor))
-        yield from _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
-        yield from _rules.count_in_range(
-            self.indices_dimension_count, "IndicesDimensionCount", indices
+        axes = _rules.indexed_axes(data, indices, 0)
+        shape = known(lambda: indices.shape[:-1] + data.shape[len(axes) :])
+        why = known(lambda: f"IndicesTensor.Sizes[:-1] + InputTensor.Sizes[{len(axes)}:]")
+        return Inferred.of(
+            (data,),
+            _rules.tuples(data, indices, 0),
+            _rules.same_shape("UpdatesTensor", updates.shape, shape, why),
+            coordinates=axes,
         )
+
+    def check(self) -> Rules:
+        data, indices = self.named("input_tensor"), self.named("indices_tensor")
+        yield _rules.same_types(data, self.named("updates_tensor"))
+        yield _rules.count_in_range(self.input_dimension_count, "InputDimensionCount", data)
+        yield _rules.count_in_range(self.indices_dimension_count, "IndicesDimensionCount", indices)
 
     def natural_sizes(self) -> dict[str, tuple[int, ...]]:
         sizes = _rules.trailing(self.input_tensor, self.input_dimension_count)
         lookup = _rules.trailing(self.indices_tensor, self.indices_dimension_count)
-        updates = self.updates_tensor.sizes
-        rank = len(lookup[:-1]) + len(sizes[lookup[-1] :]) if lookup else 0
-        padding = max(len(updates) - rank, 0)
-        if any(size != 1 for size in updates[:padding]):
-            padding = 0  # which `infer` rejects
-        return {"InputTensor": sizes, "IndicesTensor": lookup, "UpdatesTensor": updates[padding:]}
+
+        def updates() -> tuple[int, ...]:
+            own = self.updates_tensor.sizes
+            rank = len(lookup[:-1]) + len(sizes[lookup[-1] :]) if lookup else 0
+            padding = max(len(own) - rank, 0)
+            # Other sizes before the natural ones stay: `infer` rejects them.
+            return own if any(size != 1 for size in own[:padding]) else own[padding:]
+
+        return {"InputTensor": sizes, "IndicesTensor": lookup, "UpdatesTensor": known(updates)}
 
     def attributes(self) -> Attributes:
         return {}

@@ -25,22 +25,61 @@ not mention strides of 0; anydml rejects them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from anydml.core._json import UINT32_MAX
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, ints, output_field, uints
 from anydml.ops._numbers import span
+from anydml.ops._rules import each_at_least, has_length, if_within, rank_of, usable, within
 
 FAMILY = Family.MOVE
+
+
+def _within_input(data: ArraySpec, starts: Sequence[int], sizes: Sequence[int]) -> Rules:
+    rank = rank_of(data)
+    windows = zip(data.shape, usable(starts, rank), usable(sizes, rank), strict=True)
+    for i, (limit, start, size) in enumerate(windows):
+        yield within(f"InputWindowOffsets[{i}]", start, 0, limit, f"InputTensor.Sizes[{i}]")
+        rest = limit - if_within(start, 0, limit)
+        why = f"InputTensor.Sizes[{i}] - InputWindowOffsets[{i}]"
+        yield within(f"InputWindowSizes[{i}]", size, 0, rest, why)
+
+
+def _strides(strides: Sequence[int]) -> Rules:
+    for i, stride in enumerate(strides):
+        yield _not_zero(f"InputWindowStrides[{i}]", stride)
+
+
+def _not_zero(path: str, stride: int) -> Rules:
+    if stride == 0:
+        yield Violation(path, "a stride other than 0", 0)
+
+
+def _within_reach(shape: Sequence[int], limits: Sequence[int]) -> Rules:
+    for i, (count, limit) in enumerate(zip(shape, limits, strict=False)):
+        yield _reached(f"OutputTensor.Sizes[{i}]", count, limit)
+
+
+def _reached(path: str, count: int, limit: int) -> Rules:
+    if count > limit:
+        yield Violation(path, f"{span(1, limit)} (elements that the stride reaches)", count)
+
+
+def offsets_of_elements(path: str, offsets: Sequence[int], of: str, sizes: Sequence[int]) -> Rules:
+    """Check that each offset is that of an element."""
+    for i, (offset, size) in enumerate(zip(offsets, sizes, strict=False)):
+        yield within(f"{path}[{i}]", offset, 0, size - 1, f"{of}.Sizes[{i}] - 1")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -104,57 +143,41 @@ class Slice1(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        data = inputs[0]
-        rank = len(data.shape)
-        arrays = [
-            ("InputWindowOffsets", attributes["starts"]),
-            ("InputWindowSizes", attributes["sizes"]),
-            ("InputWindowStrides", attributes["strides"]),
-        ]
-        broken = [
-            Violation(name, f"{rank} values (InputTensor.DimensionCount)", f"{len(values)} values")
-            for name, values in arrays
-            if len(values) != rank
-        ]
-        if broken:
-            return Inferred((), tuple(broken))
-        for i, (start, size, stride) in enumerate(zip(*(v for _, v in arrays), strict=True)):
-            limit = data.shape[i]
-            if not 0 <= start <= limit:
-                rule = f"{span(0, limit)} (InputTensor.Sizes[{i}])"
-                broken.append(Violation(f"InputWindowOffsets[{i}]", rule, start))
-            elif not 0 <= size <= limit - start:
-                rule = (
-                    f"{span(0, limit - start)} (InputTensor.Sizes[{i}] - InputWindowOffsets[{i}])"
-                )
-                broken.append(Violation(f"InputWindowSizes[{i}]", rule, size))
-            if stride == 0:
-                broken.append(Violation(f"InputWindowStrides[{i}]", "a stride other than 0", 0))
-        if broken:
-            return Inferred((), tuple(broken))
-        limit = reached(attributes["sizes"], attributes["strides"])
-        shape = attributes.get("counts", limit)
-        for i, (count, reach) in enumerate(zip(shape, limit, strict=False)):
-            if count > reach:
-                rule = f"{span(1, reach)} (elements that the stride reaches)"
-                broken.append(Violation(f"OutputTensor.Sizes[{i}]", rule, count))
-        return Inferred((ArraySpec(tuple(shape), data.dtype),), tuple(broken))
+        data, rank = inputs[0], rank_of(inputs[0])
+        starts, sizes, strides = (attributes[name] for name in ("starts", "sizes", "strides"))
 
-    def check(self) -> Iterator[Violation]:
-        sizes = self.input_tensor.sizes
-        for i, (offset, size) in enumerate(zip(self.input_window_offsets, sizes, strict=False)):
-            if offset >= size:
-                rule = f"{span(0, size - 1)} (InputTensor.Sizes[{i}] - 1)"
-                yield Violation(f"InputWindowOffsets[{i}]", rule, offset)
-        for i, size in enumerate(self.input_window_sizes):
-            if size < 1:
-                yield Violation(f"InputWindowSizes[{i}]", "at least 1", size)
+        def limit() -> Any:
+            steps = [UNKNOWN if stride == 0 else stride for stride in usable(strides, rank)]
+            return reached(usable(sizes, rank), steps)
+
+        limits = known(limit)
+        shape = attributes.get("counts", limits)
+        named = {
+            "InputWindowOffsets": starts,
+            "InputWindowSizes": sizes,
+            "InputWindowStrides": strides,
+        }
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype),),
+            (
+                has_length(name, values, rank, "InputTensor.DimensionCount")
+                for name, values in named.items()
+            ),
+            _within_input(data, starts, sizes),
+            _strides(strides),
+            _within_reach(shape, limits),
+        )
+
+    def check(self) -> Rules:
+        offsets, sizes = self.input_window_offsets, self.input_tensor.sizes
+        yield offsets_of_elements("InputWindowOffsets", offsets, "InputTensor", sizes)
+        yield each_at_least("InputWindowSizes", self.input_window_sizes, 1)
 
     def attributes(self) -> Attributes:
         return {
-            "starts": tuple(self.input_window_offsets),
-            "sizes": tuple(self.input_window_sizes),
-            "strides": tuple(self.input_window_strides),
+            "starts": self.input_window_offsets,
+            "sizes": self.input_window_sizes,
+            "strides": self.input_window_strides,
             "counts": self.output_tensor.sizes,
         }
 
@@ -241,34 +264,33 @@ class Slice(Descriptor):
         },
     )
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         rank = self.input_tensor.dimension_count
         arrays = {"Offsets": self.offsets, "Sizes": self.sizes, "Strides": self.strides}
         for name, values in arrays.items():
-            if len(values) != rank:
-                rule = f"{rank} values (InputTensor.DimensionCount)"
-                yield Violation(name, rule, f"{len(values)} values")
-        if any(len(values) != rank for values in arrays.values()):
-            return
-        for i, (offset, size, stride) in enumerate(zip(*arrays.values(), strict=True)):
-            last = self.input_tensor.sizes[i] - 1
-            if not 0 <= offset <= last:
-                rule = f"{span(0, last)} (InputTensor.Sizes[{i}] - 1)"
-                yield Violation(f"Offsets[{i}]", rule, offset)
-            if stride < 1:
-                yield Violation(f"Strides[{i}]", "a stride of at least 1", stride)
-            elif offset <= last and not 1 <= size <= 1 + (last - offset) // stride:
-                limit = span(1, 1 + (last - offset) // stride)
-                rule = f"{limit} (the elements that the stride reaches from Offsets[{i}])"
-                yield Violation(f"Sizes[{i}]", rule, size)
+            yield has_length(name, values, rank, "InputTensor.DimensionCount")
+        yield offsets_of_elements("Offsets", self.offsets, "InputTensor", self.input_tensor.sizes)
+        yield each_at_least("Strides", self.strides, 1)
+        yield self._reached()
+
+    def _reached(self) -> Rules:
+        limits = self.input_tensor.sizes
+        arrays = (
+            usable(values, len(limits)) for values in (self.offsets, self.sizes, self.strides)
+        )
+        for i, (limit, offset, size, stride) in enumerate(zip(limits, *arrays, strict=True)):
+            rest = limit - 1 - if_within(offset, 0, limit - 1)
+            most = 1 + rest // if_within(stride, 1, UINT32_MAX)
+            why = f"the elements that the stride reaches from Offsets[{i}]"
+            yield within(f"Sizes[{i}]", size, 1, most, why)
 
     def attributes(self) -> Attributes:
-        pairs = zip(self.sizes, self.strides, strict=False)
+        pairs = known(lambda: [*zip(self.sizes, self.strides, strict=False)])
         return {
-            "starts": tuple(self.offsets),
-            "sizes": tuple(1 + (size - 1) * stride for size, stride in pairs),
-            "strides": tuple(self.strides),
-            "counts": tuple(self.sizes),
+            "starts": self.offsets,
+            "sizes": known(lambda: tuple(1 + (size - 1) * stride for size, stride in pairs)),
+            "strides": self.strides,
+            "counts": self.sizes,
         }
 
     compute = staticmethod(Slice1.compute)

@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tolerance import EXACT, ulp
 from anydml.engines import Array, Engine
-from anydml.ops._axes import distinct_axes, merge_axes
+from anydml.ops._axes import merge_axes
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, uints
+from anydml.ops._rules import distinct_axes, equal
 from anydml.ops.activations import Activation
 
 FAMILY = Family.NETWORKS
@@ -52,6 +53,12 @@ def hardmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
     return split((e.xp.arange(merged.shape[-1]) == first).astype(x.dtype))
 
 
+def _only_rows(data: ArraySpec) -> Rules:
+    why = "only the last two sizes may differ; the version with axes takes any"
+    for i, size in enumerate(data.shape[:-2]):
+        yield equal(f"InputTensor.Sizes[{i}]", size, 1, why)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Rowwise(Activation):
     """Base of the operators that normalize rows.
@@ -71,13 +78,7 @@ class Rowwise(Activation):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         (output,) = super().infer(inputs, attributes).outputs
-        rule = "1 (only the last two sizes may differ; the version with axes takes any)"
-        found = (
-            Violation(f"InputTensor.Sizes[{i}]", rule, size)
-            for i, size in enumerate(output.shape[:-2])
-            if size != 1
-        )
-        return Inferred((output,), tuple(found))
+        return Inferred.of((output,), _only_rows(output))
 
 
 class ActivationSoftmax(Rowwise):
@@ -145,7 +146,8 @@ class AlongAxes(Activation):
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         (output,) = super().infer(inputs, attributes).outputs
-        return Inferred((output,), tuple(distinct_axes(attributes["axes"], len(output.shape))))
+        rule = distinct_axes(attributes["axes"], ("InputTensor", output))
+        return Inferred.of((output,), rule)
 
 
 class ActivationSoftmax1(AlongAxes):

@@ -12,20 +12,34 @@ Page: ``DML_SPLIT_OPERATOR_DESC``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_list, uint
+from anydml.ops._shapes import replace_size
 
 FAMILY = Family.MOVE
+
+
+def _sizes_of_parts(data: ArraySpec, axis: int, sizes: Sequence[int]) -> Rules:
+    if not 0 <= axis < len(data.shape):
+        return
+    if not sizes:
+        return  # `check` reports it
+    for i, size in enumerate(sizes):
+        yield _rules.at_least(f"OutputTensors[{i}].Sizes[{axis}]", size, 0)
+    if sum(sizes) != data.shape[axis]:
+        rule = f"a sum of {data.shape[axis]} (InputTensor.Sizes[{axis}])"
+        yield Violation(f"OutputTensors[..].Sizes[{axis}]", rule, sum(sizes))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -84,29 +98,23 @@ class Split(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), violations)
         data, axis, sizes = inputs[0], attributes["axis"], attributes["sizes"]
-        broken = [
-            Violation(f"OutputTensors[{i}].Sizes[{axis}]", "at least 0", size)
-            for i, size in enumerate(sizes)
-            if size < 0
-        ]
-        if sum(sizes) != data.shape[axis]:
-            rule = f"a sum of {data.shape[axis]} (InputTensor.Sizes[{axis}])"
-            broken.append(Violation(f"OutputTensors[..].Sizes[{axis}]", rule, sum(sizes)))
-        before, behind = data.shape[:axis], data.shape[axis + 1 :]
-        parts = (ArraySpec((*before, size, *behind), data.dtype) for size in sizes)
-        return Inferred(tuple(parts), tuple(broken))
+        shapes = known(lambda: [replace_size(data.shape, axis, size) for size in sizes])
+        return Inferred.of(
+            known(lambda: tuple(ArraySpec(shape, data.dtype) for shape in shapes)),
+            _rules.axis_in_range(axis, ("InputTensor", data)),
+            _sizes_of_parts(data, axis, sizes),
+        )
 
-    def check(self) -> Iterator[Violation]:
+    def check(self) -> Rules:
         if not self.output_tensors:
             yield Violation("OutputCount", "at least 1", 0)
 
     def attributes(self) -> Attributes:
-        axis = max(self.axis, 0)
-        sizes = tuple(sum(part.sizes[axis : axis + 1]) for part in self.output_tensors)
-        return {"axis": self.axis, "sizes": sizes}
+        axis = self.axis
+        parts = [part.sizes for part in self.output_tensors]
+        sizes = (known(lambda p: sum(p[max(axis, 0) : max(axis, 0) + 1]), part) for part in parts)
+        return {"axis": axis, "sizes": tuple(sizes)}
 
     @staticmethod
     def compute(e: Engine, x: Array, *, axis: int, sizes: Sequence[int]) -> tuple[Array, ...]:

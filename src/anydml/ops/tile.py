@@ -14,18 +14,19 @@ Page: ``DML_TILE_OPERATOR_DESC``. The page's example calls the output InputTenso
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_field, uints
+from anydml.ops._rules import each_at_least, has_length, rank_of, usable
 
 FAMILY = Family.MOVE
 
@@ -85,23 +86,17 @@ class Tile(Descriptor):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, repeats = inputs[0], attributes["repeats"]
-        rank = len(data.shape)
-        if len(repeats) != rank:
-            rule = f"{rank} values (InputTensor.DimensionCount)"
-            return Inferred((), (Violation("Repeats", rule, f"{len(repeats)} values"),))
-        broken = tuple(
-            Violation(f"Repeats[{i}]", "0 or more", repeat)
-            for i, repeat in enumerate(repeats)
-            if repeat < 0
+        rank = rank_of(data)
+        pairs = known(lambda: [*zip(data.shape, usable(repeats, rank), strict=True)])
+        shape = known(lambda: tuple(size * repeat for size, repeat in pairs))
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype),),
+            has_length("Repeats", repeats, rank, "InputTensor.DimensionCount"),
+            each_at_least("Repeats", repeats, 0),
         )
-        pairs = zip(data.shape, repeats, strict=True)
-        shape = tuple(size * repeat for size, repeat in pairs)
-        return Inferred((ArraySpec(shape, data.dtype),), broken)
 
-    def check(self) -> Iterator[Violation]:
-        for i, repeat in enumerate(self.repeats):
-            if repeat < 1:
-                yield Violation(f"Repeats[{i}]", "at least 1", repeat)
+    def check(self) -> Rules:
+        yield each_at_least("Repeats", self.repeats, 1)
 
     @staticmethod
     def compute(e: Engine, x: Array, *, repeats: Sequence[int]) -> Array:

@@ -18,20 +18,21 @@ do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from anydml.core._literals import AxisDirectionName
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, input_field, output_field, uint
+from anydml.ops._shapes import replace_size
 from anydml.ops.enumerations import AxisDirection
 
 FAMILY = Family.SELECT
@@ -104,20 +105,17 @@ class TopK(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if violations := (*_rules.natural_axis(attributes["axis"], inputs[0]),):
-            return Inferred((), violations)
         data, axis, k = inputs[0], attributes["axis"], attributes["k"]
-        size = data.shape[axis]
-        broken = []
-        if not 0 <= k <= size:
-            rule = f"at most {size} (InputTensor.Sizes[{axis}])" if k > 0 else "at least 0"
-            broken.append(Violation("K", rule, k))
-        shape = (*data.shape[:axis], k, *data.shape[axis + 1 :])
-        return Inferred((ArraySpec(shape, data.dtype), ArraySpec(shape, None)), tuple(broken))
+        shape = replace_size(data.shape, axis, k)
+        return Inferred.of(
+            (ArraySpec(shape, data.dtype), ArraySpec(shape, None)),
+            _rules.axis_in_range(axis, ("InputTensor", data)),
+            _rules.at_least("K", k, 0),
+            _at_most_the_size(k, data, axis),
+        )
 
-    def check(self) -> Iterator[Violation]:
-        if self.k < 1:
-            yield Violation("K", "at least 1", self.k)
+    def check(self) -> Rules:
+        yield _rules.at_least("K", self.k, 1)
 
     def attributes(self) -> Attributes:
         largest = self.direction is AxisDirection.DECREASING
@@ -138,6 +136,11 @@ class TopK(Descriptor):
             chosen = sorted(range(len(keys)), key=keys.__getitem__)[: attributes["k"]]
             values[at] = sequence[chosen]
             indices[at] = chosen
+
+
+def _at_most_the_size(k: int, data: ArraySpec, axis: int) -> Rules:
+    if 0 <= axis < len(data.shape):
+        yield _rules.at_most("K", k, data.shape[axis], f"InputTensor.Sizes[{axis}]")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

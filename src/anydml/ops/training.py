@@ -9,16 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred, Slot
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
 from anydml.ops._axes import mean, total
-from anydml.ops._computed import Computed, broadcast_to_input, same_as
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
-from anydml.ops._fields import Role, floating, input_field, nested, output_field
+from anydml.ops._fields import floating, input_field, nested, output_field
+from anydml.ops._rules import broadcast_to, equal, same, same_types
 from anydml.ops.activations import FUSABLE, Fusable
 
 FAMILY = Family.TRAINING
@@ -54,6 +55,8 @@ class BatchNormalizationTraining(Computed):
         The activation that is applied to the result; its tensors are omitted.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     scale_tensor: TensorDesc = input_field()
     bias_tensor: TensorDesc = input_field()
@@ -76,10 +79,12 @@ class BatchNormalizationTraining(Computed):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, scale, bias, more = inputs
-        found = [*broadcast_to_input(data, [("ScaleTensor", scale)])]
-        found += same_as(("ScaleTensor", scale), ("BiasTensor", bias))
-        found += same_as(("InputTensor", data), ("FusedAddTensor", more))
-        return Inferred((data, scale, scale), tuple(found))
+        return Inferred.of(
+            (data, scale, scale),
+            broadcast_to(("InputTensor", data), ("ScaleTensor", scale)),
+            same(("ScaleTensor", scale), ("BiasTensor", bias)),
+            same(("InputTensor", data), ("FusedAddTensor", more)),
+        )
 
     @staticmethod
     def compute(
@@ -113,6 +118,8 @@ class NormalizationGradient(Computed):
         The constant that is added to the variance.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     input_gradient_tensor: TensorDesc = input_field()
     mean_tensor: TensorDesc = input_field()
@@ -135,12 +142,13 @@ class NormalizationGradient(Computed):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, gradient, middle, variance, scale = inputs
-        found = [*same_as(("InputTensor", data), ("InputGradientTensor", gradient))]
-        found += broadcast_to_input(data, [("MeanTensor", middle)])
-        found += same_as(
-            ("MeanTensor", middle), ("VarianceTensor", variance), ("ScaleTensor", scale)
+        first, mean = ("InputTensor", data), ("MeanTensor", middle)
+        return Inferred.of(
+            (data, middle, middle),
+            same(first, ("InputGradientTensor", gradient)),
+            broadcast_to(first, mean),
+            same(mean, ("VarianceTensor", variance), ("ScaleTensor", scale)),
         )
-        return Inferred((data, middle, middle), tuple(found))
 
 
 class BatchNormalizationGrad(NormalizationGradient):
@@ -179,6 +187,11 @@ class BatchNormalizationTrainingGrad(NormalizationGradient):
         return dx, total(e, dy * (wide - middle) * factor, axes), total(e, dy, axes)
 
 
+def _one_element(path: str, spec: ArraySpec) -> Rules:
+    for i, size in enumerate(spec.shape):
+        yield equal(f"{path}.Sizes[{i}]", size, 1)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AdamOptimizer(Computed):
     """Updates parameters and the moments of their gradient by one step of the Adam algorithm.
@@ -203,6 +216,8 @@ class AdamOptimizer(Computed):
     epsilon : float
         The constant that is added to the root of the second moment.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_parameters_tensor: TensorDesc = input_field()
     input_first_moment_tensor: TensorDesc = input_field()
@@ -232,13 +247,10 @@ class AdamOptimizer(Computed):
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        names = [info.name for info in cls.tensor_fields(Role.INPUT)]
-        first, *others, step = zip(names, inputs, strict=True)
-        found = [*same_as(first, *others), *same_as(first, step, sizes=False)]
-        for i, size in enumerate(step[1].shape):
-            if size != 1:
-                found.append(Violation(f"TrainingStepTensor.Sizes[{i}]", "1", size))
-        return Inferred((inputs[0],) * 3, tuple(found))
+        first, *others, step = zip(cls.input_names(), inputs, strict=True)
+        return Inferred.of(
+            (inputs[0],) * 3, same(first, *others), same_types(first, step), _one_element(*step)
+        )
 
     @staticmethod
     def _in_place_pairs(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
@@ -14,6 +13,7 @@ from anydml.ops._computed import Map
 from anydml.ops._family import Family
 from anydml.ops._fields import ScaleBias, floating, input_field, output_field, scale_bias
 from anydml.ops._maps import Binary, Unary
+from anydml.ops._rules import equal
 
 FAMILY = Family.ELEMENTWISE
 
@@ -207,6 +207,7 @@ class ElementWiseErf(Unary):
     """The error function."""
 
     NAME = "ELEMENT_WISE_ERF"
+    WORKING_BYTES = 48
     TOLERANCE = ulp(8)
     ALSO_KNOWN_AS = "onnx.Erf torch.erf jax.lax.erf"
 
@@ -284,11 +285,11 @@ class ElementWisePow(Map):
     TOLERANCE = ulp(8)
     ALSO_KNOWN_AS = "onnx.Pow numpy.power torch.pow jax.numpy.power jax.lax.pow"
 
-    def rules_at(self, level: FeatureLevel) -> Iterator[Violation]:
+    def rules_at(self, level: FeatureLevel) -> Rules:
         base, exponent = self.input_tensor.data_type, self.exponent_tensor.data_type
-        if level < FeatureLevel.LEVEL_3_0 and exponent is not base:
-            rule = f"{base} (InputTensor.DataType, below level 3_0)"
-            yield Violation("ExponentTensor.DataType", rule, exponent)
+        if level < FeatureLevel.LEVEL_3_0:
+            why = "InputTensor.DataType, below level 3_0"
+            yield equal("ExponentTensor.DataType", exponent, base, why)
 
     @staticmethod
     def compute(e: Engine, x: Array, exponent: Array) -> Array:

@@ -9,34 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Computed, Sized, same_as
+from anydml.ops._computed import Computed, Sized
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import boolean, input_field, output_field
+from anydml.ops._rules import equal, of_rank, rank_of, same_ranks, same_sizes, same_types
 from anydml.ops._windows import check_arrays, count_windows, counts_of_windows, window_of
 from anydml.ops.pooling import Dilated, Windows
 
 FAMILY = Family.TRAINING
 
 
-def _pooled(data: ArraySpec, gradient: ArraySpec, attributes: Attributes) -> list[Violation]:
+def _pooled(path: str, data: ArraySpec, gradient: ArraySpec, attributes: Attributes) -> Rules:
     """Check that windows fit into the data and the gradient has one element for each."""
-    found = [*check_arrays(data, attributes)]
-    if found:
-        return found
-    paths = [f"WindowSize[{i}]" for i in range(len(data.shape) - 2)]
-    counts, found = count_windows(data, attributes["window_size"], paths, attributes)
-    pooled_shape = (*data.shape[:2], *counts)
-    return found or [
-        Violation(f"InputGradientTensor.Sizes[{i}]", f"{expected} (the number of windows)", got)
-        for i, (expected, got) in enumerate(zip(pooled_shape, gradient.shape, strict=True))
-        if expected != got
-    ]
+    yield check_arrays(attributes, (path, data))
+    data = of_rank(data, rank_of(gradient))
+    window = attributes["window_size"]
+    counts, fits = count_windows(data, window, "WindowSize[{}]", attributes)
+    yield from fits
+    for i, (expected, got) in enumerate(
+        zip((*data.shape[:2], *counts), gradient.shape, strict=True)
+    ):
+        yield equal(f"InputGradientTensor.Sizes[{i}]", got, expected, "the number of windows")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -50,6 +49,8 @@ class MeanGradients(Sized):
     output_gradient_tensor : TensorDesc
         The gradient of the tensor that was pooled.
     """
+
+    ONE_DIMENSION_COUNT = True
 
     input_gradient_tensor: TensorDesc = input_field()
     output_gradient_tensor: TensorDesc = output_field()
@@ -82,11 +83,11 @@ class AveragePoolingGrad(Windows, MeanGradients):
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         (gradient,) = inputs
         output = ArraySpec(attributes["shape"], gradient.dtype)
-        if len(output.shape) != len(gradient.shape):
-            rule = f"{len(gradient.shape)} (InputGradientTensor.DimensionCount)"
-            wrong = Violation("OutputGradientTensor.DimensionCount", rule, len(output.shape))
-            return Inferred((output,), (wrong,))
-        return Inferred((output,), tuple(_pooled(output, gradient, attributes)))
+        return Inferred.of(
+            (output,),
+            same_ranks(("InputGradientTensor", gradient), ("OutputGradientTensor", output)),
+            _pooled("InputTensor", output, gradient, attributes),
+        )
 
     @staticmethod
     def compute(
@@ -138,6 +139,8 @@ class MaximumGradients(Computed):
         The gradient of the input, with the type and sizes of the input.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     input_gradient_tensor: TensorDesc = input_field()
     output_gradient_tensor: TensorDesc = output_field()
@@ -161,14 +164,13 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, gradient = inputs
-        found = [*same_as(("InputTensor", data), ("InputGradientTensor", gradient), sizes=False)]
-        if len(data.shape) != len(gradient.shape):
-            rule = f"{len(data.shape)} (InputTensor.DimensionCount)"
-            count = len(gradient.shape)
-            found.append(Violation("InputGradientTensor.DimensionCount", rule, count))
-        else:
-            found += _pooled(data, gradient, attributes)
-        return Inferred((data,), tuple(found))
+        operands = ("InputTensor", data), ("InputGradientTensor", gradient)
+        return Inferred.of(
+            (data,),
+            same_types(*operands),
+            same_ranks(*operands),
+            _pooled("InputTensor", data, gradient, attributes),
+        )
 
     @staticmethod
     def compute(e: Engine, x: Array, dy: Array, **attributes: Any) -> Array:
@@ -198,6 +200,8 @@ class MaxUnpooling(Sized):
         The result, with the type of the input and any sizes.
     """
 
+    ONE_DIMENSION_COUNT = True
+
     input_tensor: TensorDesc = input_field()
     indices_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
@@ -214,8 +218,9 @@ class MaxUnpooling(Sized):
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
         data, indices = inputs
-        found = same_as(("InputTensor", data), ("IndicesTensor", indices), types=False)
-        return Inferred((ArraySpec(attributes["shape"], data.dtype),), tuple(found))
+        operands = ("InputTensor", data), ("IndicesTensor", indices)
+        output = ArraySpec(attributes["shape"], data.dtype)
+        return Inferred.of((output,), same_ranks(*operands), same_sizes(*operands))
 
     @staticmethod
     def compute(e: Engine, x: Array, indices: Array, *, shape: tuple[int, ...]) -> Array:

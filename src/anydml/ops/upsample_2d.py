@@ -24,7 +24,7 @@ the precision. anydml follows the rules above; positions are as in RESAMPLE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,15 +34,22 @@ from anydml.core._json import UINT32_MAX
 from anydml.core._literals import InterpolationModeName
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
-from anydml.ops._numbers import cast_element, span
+from anydml.ops._numbers import cast_element
+from anydml.ops._rules import if_within, within
 from anydml.ops.enumerations import InterpolationMode
 
 FAMILY = Family.NETWORKS
+
+
+def _two_dimensions(data: ArraySpec) -> Rules:
+    if len(data.shape) < 2:
+        yield Violation("InputTensor.DimensionCount", "2 or more", len(data.shape))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -98,26 +105,29 @@ class Upsample2D(Descriptor):
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        if len(inputs[0].shape) < 2:
-            return Inferred(
-                (), (Violation("InputTensor.DimensionCount", "2 or more", len(inputs[0].shape)),)
-            )
-        *outer, height, width = inputs[0].shape
-        shape = (*outer, height * attributes["height"], width * attributes["width"])
-        return Inferred((ArraySpec(shape, inputs[0].dtype),))
+        (data,) = inputs
 
-    def check(self) -> Iterator[Violation]:
-        sizes = self.input_tensor.sizes
-        for name, i in (("Width", len(sizes) - 1), ("Height", len(sizes) - 2)):
-            scale = getattr(self.scale_size, name.lower())
-            limit = UINT32_MAX // max(1, *sizes[max(i, 0) :][:1])
-            if not 1 <= scale <= limit:
-                rule = f"{span(1, limit)} (UINT_MAX / InputTensor.Sizes[{i}])"
-                yield Violation(f"ScaleSize.{name}", rule, scale)
+        def shape() -> Any:
+            if len(data.shape) < 2:
+                return UNKNOWN
+            *outer, height, width = data.shape
+            return (*outer, height * attributes["height"], width * attributes["width"])
+
+        return Inferred.of((ArraySpec(known(shape), data.dtype),), _two_dimensions(data))
+
+    def check(self) -> Rules:
+        for name, scale, size, i in zip(
+            ("Width", "Height"), self.scale_size, self.input_tensor.sizes[:-3:-1], (-1, -2),
+            strict=False,
+        ):  # fmt: skip
+            axis = self.input_tensor.dimension_count + i
+            why = f"UINT_MAX / InputTensor.Sizes[{axis}]"
+            yield within(f"ScaleSize.{name}", scale, 1, UINT32_MAX // if_within(size, 1, size), why)
 
     def attributes(self) -> Attributes:
+        mode: Any = self.interpolation_mode
         return {
-            "mode": InterpolationMode.parse(self.interpolation_mode).suffix.lower(),
+            "mode": mode.suffix.lower(),
             "height": self.scale_size.height,
             "width": self.scale_size.width,
         }

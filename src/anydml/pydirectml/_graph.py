@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from anydml.devices import device as devices
 from anydml.devices.binding import elements_size
 from anydml.graphs import build
 from anydml.graphs.compiled import CompiledGraph
-from anydml.ops._fields import ScaleBias
 from anydml.pydirectml._types import ExecutionFlags, TensorDesc, desc_of, tensor_of
 
 __all__ = [
@@ -37,20 +35,6 @@ VARIABLE: Final = "ANYDML_DEVICE"
 Method = Callable[[Any, Any], Any]
 
 
-def _binary(name: str, scaled: Callable[[float], tuple[float, float]] | None = None) -> Method:
-    """The method of an operator: of two tensors, or with a number as a scale and bias."""
-
-    def method(self: Expression, other: object) -> Any:
-        if isinstance(other, Expression):
-            return call(name, self, other)[0]
-        if scaled is None or not isinstance(other, Real):
-            return NotImplemented
-        scale_bias = ScaleBias(*scaled(float(other)))
-        return call("element_wise_identity", self, scale_bias=scale_bias)[0]
-
-    return method
-
-
 def _in_place(binary: Method) -> Method:
     """The method that makes an expression the result, also for others that refer to it."""
 
@@ -64,10 +48,8 @@ def _in_place(binary: Method) -> Method:
     return method
 
 
-class Expression:
+class Expression(build.Arithmetic):
     """A tensor of a graph; one that is made without arguments stands for an absent output."""
-
-    __array_ufunc__ = None  # NumPy would make an array of expressions
 
     def __init__(self) -> None:
         self._expression: build.Expression | None = None
@@ -77,25 +59,14 @@ class Expression:
         """The tensor."""
         return desc_of(to_expression("expression", self).desc)
 
-    __add__ = __radd__ = _binary("element_wise_add", lambda value: (1, value))
-    __sub__ = _binary("element_wise_subtract", lambda value: (1, -value))
-    __mul__ = __rmul__ = _binary("element_wise_multiply", lambda value: (value, 0))
-    __truediv__ = _binary("element_wise_divide", lambda value: (1 / value, 0))
-    __mod__ = _binary("element_wise_modulus_truncate")
-    __rsub__ = _binary("element_wise_subtract", lambda value: (-1, value))
-    __iadd__ = _in_place(__add__)
-    __isub__ = _in_place(__sub__)
-    __imul__ = _in_place(__mul__)
-    __itruediv__ = _in_place(__truediv__)
-    __imod__ = _in_place(__mod__)
+    def _apply(self, name: str, *operands: Self, **attributes: Any) -> Any:
+        return call(name, *operands, **attributes)[0]
 
-    def __rtruediv__(self, other: float) -> Any:
-        if not isinstance(other, Real):
-            return NotImplemented
-        return call("element_wise_recip", self)[0] * other
-
-    def __neg__(self) -> Any:
-        return self * -1
+    __iadd__ = _in_place(build.Arithmetic.__add__)
+    __isub__ = _in_place(build.Arithmetic.__sub__)
+    __imul__ = _in_place(build.Arithmetic.__mul__)
+    __itruediv__ = _in_place(build.Arithmetic.__truediv__)
+    __imod__ = _in_place(build.Arithmetic.__mod__)
 
 
 def wrap(expression: build.Expression | None) -> Expression:
@@ -114,7 +85,7 @@ def to_expression(name: str, value: Any) -> build.Expression:
 
 
 def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
-    """What a function of the builder makes of expressions, None and sequences of expressions."""
+    """Call a function of the builder with expressions, None and sequences of expressions."""
     operands = [
         [to_expression(f"input[{i}]", item) for i, item in enumerate(value)]
         if isinstance(value, list | tuple)
@@ -129,7 +100,7 @@ def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
 
 @dataclass
 class MaxPoolingOutputs:
-    """What `max_pooling` makes; indices only on demand."""
+    """The result of `max_pooling`; indices only on demand."""
 
     values: Expression
     indices: Expression

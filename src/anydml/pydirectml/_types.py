@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Dimensions = list
-"""What sizes and strides are."""
+"""The type of sizes and strides."""
 
 TensorDataType = enum.IntEnum(  # type: ignore[misc]  # its members are computed  # its members are those of another one
     "TensorDataType", {"UNKNOWN": 0, **{member.name: member.value for member in DataType}}

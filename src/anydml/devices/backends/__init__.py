@@ -1,4 +1,5 @@
-"""Where programs run: native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, or `reference`.
+"""Where programs run: native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, ONNX Runtime, or
+`reference`.
 
 A backend allocates memory and compiles programs. Nothing above this package knows which backends
 there are.
@@ -20,8 +21,10 @@ from anydml.devices.backends.cuda import CudaBackend
 from anydml.devices.backends.reference import ReferenceBackend
 from anydml.libraries import DeviceArray
 
-NAMES: Final = ("cpu", "cuda", "cuda:N", "xla", "xla:PLATFORM", "reference")
-"""What `Device` takes, besides "auto"; N is the number of a GPU, PLATFORM is JAX's name of one."""
+NAMES: Final = (
+    "cpu", "onnxruntime", "cuda", "cuda:N", "xla", "xla:PLATFORM", "reference",
+)  # fmt: skip
+"""The names that `Device` takes besides "auto"; N is a GPU's number, PLATFORM JAX's name of one."""
 
 _GPU: Final = re.compile(r"cuda(?::(0|[1-9][0-9]{0,3}))?")
 _XLA: Final = re.compile(r"xla(?::([a-z]{1,20}))?")
@@ -33,7 +36,7 @@ _CPU_KERNELS: Final = CpuKernels()
 def is_name(name: str) -> bool:
     """Whether it names a backend, be it here or not."""
     patterns = _GPU.fullmatch(name), _XLA.fullmatch(name)
-    return name in ("cpu", "reference", "auto") or any(patterns)
+    return name in ("cpu", "onnxruntime", "reference", "auto") or any(patterns)
 
 
 def backend_named(name: str) -> tuple[str, Backend]:
@@ -48,6 +51,8 @@ def backend_named(name: str) -> tuple[str, Backend]:
         return "cpu", _CPU
     if name == "reference":
         return "reference", _REFERENCE
+    if name == "onnxruntime":
+        return name, _onnxruntime()
     platform = _XLA.fullmatch(name)
     if platform is not None:
         return name, _xla(platform[1])
@@ -67,6 +72,8 @@ def backends_here() -> dict[str, Backend]:
     found: dict[str, Backend] = {"cpu": _CPU}
     with suppress(DeviceError):  # no driver
         found |= {f"cuda:{i}": CudaBackend(i) for i in range(len(cuda.gpus()[0]))}
+    with suppress(DeviceError):  # no ONNX Runtime
+        found["onnxruntime"] = _onnxruntime()
     with suppress(DeviceError):  # no JAX
         found["xla"] = _xla(None)
     return found | {"reference": _REFERENCE}
@@ -89,6 +96,18 @@ def _xla(platform: str | None) -> Backend:
             raise
         raise DeviceError("Device('xla') needs JAX: pip install jax") from error
     return XlaBackend(platform)
+
+
+def _onnxruntime() -> Backend:
+    try:
+        from anydml.devices.backends.onnxruntime import OnnxRuntimeBackend
+    except ModuleNotFoundError as error:
+        if error.name not in ("onnx", "onnxruntime"):
+            raise
+        raise DeviceError(
+            f"Device('onnxruntime') needs {error.name}: pip install anydml[onnxruntime]"
+        ) from error
+    return OnnxRuntimeBackend()
 
 
 def kernels_for(arrays: Sequence[Any]) -> Kernels:

@@ -120,6 +120,18 @@ def host_copy(array: Array, call: str, purpose: str) -> Array:
         raise AllocationError(call, array.nbytes, purpose) from None
 
 
+def unrepeated(x: Array) -> Array:
+    """The array with the size 1 where a stride of 0 repeats elements."""
+    if 0 not in x.strides:
+        return x
+    return x[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides)]
+
+
+def unrepeated_copy(array: Array, call: str, purpose: str) -> Array:
+    """A copy of a bound array; elements that strides of 0 repeat are there once."""
+    return np.broadcast_to(host_copy(unrepeated(array), call, purpose), array.shape)
+
+
 def out_of_range(where: str, shape: tuple[int, ...], signed: bool, flat: int, value: int,
                  axis: int, size: int, note: str = "",
                  origin: Sequence[int] = ()) -> IndexOutOfRangeError:  # fmt: skip

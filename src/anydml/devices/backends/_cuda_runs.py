@@ -23,10 +23,11 @@ from anydml.core.program import ArraySpec, KernelCall, Program, Slot
 from anydml.devices.backends._code_cache import compiled
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import Step
+from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends._xla_calls import custom_call
 from anydml.devices.backends.xla import (
+    ENGINE,
     calculates,
-    compute_run,
     first_working,
     translate_errors,
 )
@@ -294,7 +295,7 @@ class CompiledRun:
                 natural = run.specs[name].shape
                 is_padded = inputs[i].ndim != len(natural)
                 arrays.append(inputs[i].reshape(natural) if is_padded else inputs[i])
-            results = compute_run(run, arrays, self._native_call)
+            results = compute_run(ENGINE, run, arrays, self._native_call)
             if shapes is None:
                 return results
             return [x.reshape(shape) for x, shape in zip(results, shapes, strict=True)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._native import LEVEL, native
+from anydml._native import describe_level, native
 from anydml.core.dtypes import DataType
 from anydml.core.errors import MissingKernelError
 from anydml.core.program import KernelCall, Program, Slot
@@ -72,7 +72,7 @@ class CpuBackend:
 
     def describe(self) -> tuple[str, str]:
         """The instruction-set level of the kernels, and the most threads of a call."""
-        return LEVEL, str(get_num_threads())
+        return describe_level(), str(get_num_threads())
 
 
 def refuse_missing(program: Program, backend: str) -> None:

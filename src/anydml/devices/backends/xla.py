@@ -13,16 +13,15 @@ from functools import partial
 from typing import Any, Final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import KernelCall, Program
-from anydml.devices.backends._base import Array, Executable, host_copy
-from anydml.devices.backends._computed import WORKING
+from anydml.devices.backends._base import Executable, unrepeated, unrepeated_copy
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
+from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
 from anydml.ops._registry import computation, is_computed
@@ -113,11 +112,7 @@ class XlaBackend:
 
     allocate = CpuBackend.allocate
     working_nbytes = staticmethod(partial(working_nbytes, compiled=True))
-
-    def copy(self, array: Any, call: str, purpose: str) -> Any:
-        """A copy of a bound array; elements that strides of 0 repeat are there once."""
-        copied = host_copy(_unrepeated(array), call, purpose)
-        return np.broadcast_to(copied, array.shape)
+    copy = staticmethod(unrepeated_copy)
 
     def compile(self, program: Program) -> Executable:
         """Find the runs of computed calls; each is compiled when it first runs.
@@ -169,7 +164,7 @@ class _Step:
         self._made_of = name, run, place, platform
         self._name = name
         self._place = jax.default_device(place) if place else nullcontext()
-        arrays = {i: _unrepeated(x) for i, x in (known or {}).items()}
+        arrays = {i: unrepeated(x) for i, x in (known or {}).items()}
         nbytes = sum(x.nbytes for x in arrays.values())
         is_constant = platform == "cpu" and nbytes <= MOST_CONSTANT_BYTES
         constants = arrays if is_constant else {}
@@ -180,7 +175,7 @@ class _Step:
 
         def call(*arguments: Any) -> list[Any]:
             inputs = {**constants, **dict(zip(order, arguments, strict=True))}
-            return compute_run(run, [inputs[i] for i in range(len(run.inputs))])
+            return compute_run(ENGINE, run, [inputs[i] for i in range(len(run.inputs))])
 
         self._function = call
         self._platform = platform
@@ -195,7 +190,7 @@ class _Step:
     ) -> int:
         with x64(), self._place, translate_errors(self._name):
             # An output may be an input's memory, so that all must have been read.
-            results = self._results(*self._placed, *map(_unrepeated, inputs))
+            results = self._results(*self._placed, *map(unrepeated, inputs))
         for output, result in zip(outputs, results, strict=True):
             output[...] = np.asarray(result)
         return -1
@@ -211,50 +206,3 @@ class _Step:
 
         self._call, results = first_working(self._platform, run)
         return results
-
-
-def compute_run(
-    run: Run, arrays: Sequence[Any], native_call: Callable[..., Sequence[Any]] | None = None
-) -> list[Any]:
-    """The outputs of a run; each is rounded once, as it would be when it is written.
-
-    `native_call` computes a call that has no `compute`, from the call, its operands and the specs
-    of its outputs.
-    """
-    held: dict[str | None, Any] = {None: None}
-
-    def hold(name: str, array: Any) -> None:
-        held[name] = jnp.broadcast_to(array, run.specs[name].shape)
-
-    for name, array in zip(run.inputs, arrays, strict=True):
-        hold(name, array)
-    for call in run.calls:
-        for view in filter(None, call.inputs):
-            if view not in held:
-                source, reader = run.views[view]
-                hold(view, reader(jnp, held[source]))
-        definition = computation(call.kernel)
-        if definition is None:
-            assert native_call is not None
-            specs = [run.specs[name] for name in call.outputs]
-            results = native_call(call, [held[name] for name in call.inputs], specs)
-        else:
-            operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
-            results = definition.compute(ENGINE, *operands, **dict(call.attributes))
-            if not isinstance(results, tuple):
-                results = (results,)
-        for output, result in zip(call.outputs, results, strict=True):
-            if output is not None:
-                hold(output, ENGINE.cast(result, run.specs[output].dtype))
-    return [held[name] for name in run.outputs]
-
-
-def _widened(x: Any, widens: bool) -> Any:
-    return x.astype(WORKING[x.dtype]) if widens and x is not None and x.dtype in WORKING else x
-
-
-def _unrepeated(x: Array) -> Array:
-    """The array with the size 1 where a stride of 0 repeats elements."""
-    if 0 not in x.strides:
-        return x
-    return x[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides)]

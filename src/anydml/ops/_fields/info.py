@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from anydml.core.rules import UNKNOWN
 from anydml.core.tensor import TensorDesc
 from anydml.ops._fields.base import Kind
 from anydml.ops._fields.tensors import TensorKind
@@ -68,7 +69,7 @@ class FieldInfo:
 
     def paths(self, value: Any) -> Iterator[tuple[str, TensorDesc]]:
         """Path and descriptor of each tensor in a tensor field's value."""
-        if value is None:
+        if value is None or value is UNKNOWN:
             return
         if not self.many:
             yield self.name, value

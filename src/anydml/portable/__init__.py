@@ -1,0 +1,1 @@
+"""The kernels on NumPy, for an installation without the native modules."""

@@ -1,0 +1,57 @@
+"""What an installation says of itself: metadata, licences, and a README without dead links."""
+
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = CONFIGURATION["project"]
+
+
+def test_the_readme_has_no_link_that_works_only_in_the_repository():
+    settings = CONFIGURATION["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    text = (ROOT / settings["fragments"][0]["path"]).read_text()
+    assert re.search(r"\]\((?!https?:)", text)
+    for substitution in settings["substitutions"]:
+        text = re.sub(substitution["pattern"], substitution["replacement"], text)
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
+    assert "anydml.top_k(x, 5)` (guide)" in text
+
+
+def test_the_licences_of_what_is_linked_statically_are_there():
+    for name in PROJECT["license-files"]:
+        assert (ROOT / name).is_file()
+    notices = (ROOT / "THIRD_PARTY_NOTICES").read_text()
+    assert "Wenzel Jakob" in notices
+    assert "Thibaut Goetghebuer-Planchon" in notices
+    assert "GCC Runtime Library Exception" in notices
+    assert PROJECT["license"] == "MIT AND BSD-3-Clause"
+
+
+def test_the_notices_have_the_licence_of_the_installed_nanobind():
+    try:
+        distribution = importlib.metadata.distribution("nanobind")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("nanobind is not installed")
+    (licence,) = (path for path in distribution.files if path.name == "LICENSE")
+    assert licence.read_text().strip() in (ROOT / "THIRD_PARTY_NOTICES").read_text()
+
+
+def test_no_address_is_invented():
+    assert PROJECT["authors"] == [{"name": "anydml contributors"}]
+    assert "urls" not in PROJECT
+
+
+def test_every_level_is_built_unless_asked_otherwise():
+    settings = CONFIGURATION["tool"]["scikit-build"]
+    wheel = settings["cmake"]["define"]["ANYDML_LEVELS"]
+    (editable,) = settings["overrides"]
+    assert wheel == {"env": "ANYDML_LEVELS", "default": "all"}
+    assert editable["if"] == {"state": "editable"}
+    commands = re.findall(r"^.*pip install .* && .*$", (ROOT / "README.md").read_text(), re.M)
+    assert len(commands) == 2
+    assert all(command.startswith("ANYDML_LEVELS=native ") for command in commands)

@@ -1,0 +1,147 @@
+"""Without native modules: the kernels on NumPy, and what an installation then can do."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from anydml._native import has_extension, native
+from anydml.ops._computed import Computed
+from anydml.ops._registry import OPERATORS
+from anydml.portable import bindings
+from support import Flavour, assert_same_bits, contents, indices
+from support.choices import Seeded
+from support.descriptors import descriptor
+
+NATIVE = [kind for kind in dict.fromkeys(OPERATORS.values()) if not issubclass(kind, Computed)]
+
+# Names of the other systems that Windows and Pyodide lack.
+LACKING = """
+import os, signal, sys
+for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_PATH", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "fchmod",
+             "fstatvfs", "statvfs", "ST_RDONLY", "sched_getaffinity", "geteuid", "getuid", "getgid",
+             "fork", "register_at_fork", "sysconf", "mkfifo", "killpg", "setsid", "nice"):
+    if hasattr(os, name):
+        delattr(os, name)
+os.supports_dir_fd = os.supports_fd = os.supports_follow_symlinks = set()
+for name in ("SIGPIPE", "SIGHUP", "SIGALRM", "SIGUSR1", "pthread_sigmask", "setitimer"):
+    delattr(signal, name)
+for name in ("fcntl", "pwd", "grp", "resource", "termios", "tty", "pty"):
+    sys.modules[name] = None
+"""
+WITHOUT_MODULES = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("anydml._bindings", "anydml._processor"):
+            raise ModuleNotFoundError(name)
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: (
+    None if name == "anydml._bindings" else found(name, *rest))
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def run(script, *arguments, cwd=None):
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def command(before, *arguments, cwd=None):
+    script = f"{before}\nfrom anydml.__main__ import main\nsys.exit(main())"
+    return run(script, *arguments, cwd=cwd)
+
+
+@pytest.mark.skipif(not has_extension(), reason="there are no native kernels to compare with")
+@pytest.mark.parametrize("kind", NATIVE, ids=lambda kind: kind.__name__)
+def test_kernels_have_the_bits_of_the_native_ones(kind):
+    flavours = [*Flavour]
+    for seed in range(len(flavours)):
+        desc = descriptor(Seeded(seed), kind)
+        (call,), generator = desc.lower().calls, np.random.default_rng(seed)
+        slots = {slot.name: slot for slot in (*desc.lower().inputs, *desc.lower().outputs)}
+        inputs = []
+        for name in call.inputs:
+            spec = slots[name].spec
+            if call.indices is not None and name == call.indices.slot:
+                sizes = call.indices.sizes
+                inputs.append(
+                    indices(
+                        generator, spec.shape, sizes if len(sizes) > 1 else sizes[0], spec.dtype
+                    )
+                )
+            else:
+                inputs.append(contents(generator, spec.shape, spec.dtype, flavours[seed]))
+        results = []
+        for module in (native, bindings):
+            outputs = [np.zeros(slots[n].spec.shape, slots[n].spec.dtype) for n in call.outputs]
+            bad = module.run(call.kernel, inputs, outputs, dict(call.attributes), True, 1)
+            results.append((bad, outputs))
+        assert results[0][0] == results[1][0]
+        for one, other in zip(results[0][1], results[1][1], strict=True):
+            assert_same_bits(other, one)
+
+
+def test_every_native_kernel_has_one_on_numpy():
+    assert {*native.kernels()} == {*bindings.kernels()}
+
+
+def test_an_installation_without_native_modules():
+    assert run(
+        WITHOUT_MODULES
+        + """
+import anydml as dml, numpy as np
+x = np.array([3.0, np.nan, 1.0], np.float32)
+print(dml.top_k(x, 2).indices, dml.gather(x, [-1]), dml.scatter_elements(x, [0, 0], x[1:] * 0 + 7))
+desc = dml.Split(input_tensor=dml.TensorDesc("FLOAT32", (2,)),
+                 output_tensors=[dml.TensorDesc("FLOAT32", (1,))] * 2, axis=0)
+print(dml.Device("cpu").create_operator(desc).compile()(np.array([1, 2], np.float32)))
+try:
+    dml.Device("cuda")
+except dml.DeviceError as error:
+    print(error)
+"""
+    ).splitlines() == [
+        "[1 0] [1.] [ 7. nan  1.]",
+        "(array([1.], dtype=float32), array([2.], dtype=float32))",
+        "GPUs need the native modules, which this installation of anydml lacks; install a wheel "
+        "for this platform, or build it with a C++20 compiler: pip install .",
+    ]
+    devices = command(WITHOUT_MODULES, "devices")
+    assert "NumPy (no native modules installed)" in devices
+
+
+def test_the_commands_need_no_name_of_a_posix_system(tmp_path):
+    before = LACKING + WITHOUT_MODULES
+    (tmp_path / "data").mkdir()
+    np.save(tmp_path / "data" / "x.npy", np.arange(4, dtype=np.float32))
+    (tmp_path / "model.json").write_text(MODEL)
+    assert command(before, "check", "model.json", cwd=tmp_path)
+    out = command(before, "run", "model.json", "--output-dir", "out", cwd=tmp_path)
+    assert "3, 2" in out
+    assert np.load(tmp_path / "out" / "sub" / "y.npy").tolist() == [3.0, 2.0]
+    assert command(before, "show", "model.json", cwd=tmp_path).startswith("<svg")
+    assert "TOP_K1" in command(before, "ops", "TOP_K1")
+    assert "NumPy" in command(before, "devices")
+
+
+MODEL = r"""{
+"resources": {
+    "x": {"initialValuesDataType": "FLOAT32", "initialValues": {"sourcePath": "data\\x.npy"}},
+    "y": {"initialValuesDataType": "FLOAT32", "initialValues": {"value": 0, "valueCount": 2}},
+    "i": {"initialValuesDataType": "UINT32", "initialValues": {"value": 0, "valueCount": 2}}},
+"dispatchables": {"top": {"type": "DML_OPERATOR_TOP_K1", "desc": {
+    "InputTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 4]},
+    "OutputValueTensor": {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 2]},
+    "OutputIndexTensor": {"DataType": "UINT32", "Sizes": [1, 1, 1, 2]},
+    "Axis": 3, "K": 2, "AxisDirection": "DECREASING"}}},
+"commands": [
+    {"type": "dispatch", "dispatchable": "top", "bindings": {
+        "InputTensor": "x", "OutputValueTensor": "y", "OutputIndexTensor": "i"}},
+    {"type": "print", "resource": "y"},
+    {"type": "writeFile", "resource": "y", "targetPath": "sub\\y.npy"}]
+}"""
