@@ -203,7 +203,7 @@ def test_how_much_memory_a_run_takes():
     identity = graph.build(y=graph.identity(x))
     assert dml.Device("cpu").compile_graph(identity).working_nbytes == 4000  # a copy, if not packed
     add = dml.ElementWiseAdd.with_outputs(a_tensor=F, b_tensor=F)
-    assert dml.Device("cpu").create_operator(add).compile().working_nbytes == 3 * 6 * 8
+    assert dml.Device("cpu").create_operator(add).compile().working_nbytes == 3 * 6 * 16
 
 
 def test_memory_of_intermediates_is_used_again():
