@@ -31,14 +31,5 @@ def run(
 ) -> list[Traced]:
     """Call an operator's kernel (`anydml.functions._function.KernelLibrary`)."""
     # The indices' axes follow one another.
-<<<<<<< HEAD
-    return custom_call(kernel, operands, outputs, attributes, axes, threads.get() or 0)
-=======
-    limit, first = threads.get() or 0, axes[0] if axes else 0
-    kernel = operator.KERNEL
-    numbers = (limit, first, len(axes), *native.attribute_numbers(kernel, dict(attributes)))
-    specs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in outputs]
-    call = jax.ffi.ffi_call(TARGET, specs)
-    results: Sequence[Traced] = call(*operands, kernel=kernel, numbers=np.array(numbers, np.int64))
-    return list(results)
->>>>>>> main
+    limit = threads.get() or 0
+    return custom_call(operator.KERNEL, operands, outputs, attributes, axes, limit)
