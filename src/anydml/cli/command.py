@@ -39,8 +39,8 @@ from anydml.cli.onnx_models import (
     check_onnx,
     draw_onnx,
     is_onnx,
-    onnx_operator,
     one_level,
+    onnx_operator,
     refuse_onnx_options,
     run_onnx,
 )
