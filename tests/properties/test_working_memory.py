@@ -54,6 +54,9 @@ CASES = {
         dml.ResampleGrad, [WIDE],
         {**PLACES, "output_gradient_tensor": dml.TensorDesc("FLOAT32", NARROW)},
     ),
+    "batch normalization": (
+        dml.BatchNormalization, [X, *[(1, 32, 1, 1)] * 4], {"spatial": True, "epsilon": 0.5}
+    ),
     "mean backward": (
         dml.AveragePoolingGrad, [X],
         {**WINDOW, "include_padding": False,
