@@ -67,7 +67,7 @@ def other_attributes(kind, value):
         yield from (value[1:], (*value, 1))
     elif isinstance(kind, kinds.Size2DKind):
         yield from ((0, value.height), (value.width, 0))
-    elif type(kind) in (kinds.Kind, kinds.IntKind, kinds.FloatKind):
+    elif type(kind) in (kinds.Kind, kinds.AxisKind, kinds.IntKind, kinds.FloatKind):
         yield from (0, 9)
 
 

@@ -31,9 +31,9 @@ def test_all_faults_of_a_descriptor(tmp_path):
     found = problems(tmp_path, model)
     assert [text.partition(" FLOAT32,")[0] for text in found] == [
         f"{tensor}'DataType': Expected one of",
-        f"{tensor}'Sizes': [1]: Expected an integer in 0..4294967295, got 'x'.",
+        f"{tensor}'Sizes': [1]: Expected an integer in 0..4294967295, got the string \"x\".",
         f"{tensor}'Sizes': [2]: Expected an integer in 0..4294967295, got -1.",
-        f"{tensor}'DimensionCount': Expected an integer in 0..4294967295, got '1'.",
+        f"{tensor}'DimensionCount': Expected an integer in 0..4294967295, got the string \"1\".",
         f"{where}Error parsing field 'OutputCount': Expected an integer in 0..4294967295, got 2.0.",
         f"{where}Error parsing field 'OutputTensors': [0]: Field 'Sizes' is required.",
         f"{where}Error parsing field 'OutputTensors': [1]: Expected an object, got 5.",
