@@ -94,7 +94,8 @@ def test_fields_of_a_descriptor():
         "Split: expected a value for input_tensor, output_tensors, axis, got none"
     )
     assert message(lambda: dml.Split(**SPLIT, k=2)) == (
-        "Split: unexpected field 'k'; the fields are input_tensor, output_count, output_tensors, axis"
+        "Split: unexpected field 'k'; the fields are input_tensor, output_count, output_tensors, "
+        "axis"
     )
 
 

@@ -184,4 +184,5 @@ class TopK1(TopK):
     @property
     def direction(self) -> AxisDirection:
         """The value of `axis_direction`."""
-        return AxisDirection.parse(self.axis_direction)
+        direction: Any = self.axis_direction
+        return direction  # type: ignore[no-any-return]  # a member since `__post_init__`
