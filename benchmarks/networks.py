@@ -203,7 +203,7 @@ def session(
     weights: Sequence[Any], threads: int,
 ) -> Any:  # fmt: skip
     """A graph of ONNX nodes in ONNX Runtime; all inputs have the same sizes."""
-    import onnxruntime  # type: ignore[import-untyped]  # it has no types
+    import onnxruntime
     from onnx import TensorProto, helper
 
     input_infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes) for name in inputs]

@@ -14,11 +14,13 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
+import numpy as np
 from pythons import interpreters
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,18 +49,14 @@ def run(*command: str | Path, folder: Path = ROOT, **environment: str) -> None:
 def kernels(platform: str, work: Path) -> Path:
     """The folder of the kernels' archives, which are the same for every Python."""
     folder = work / platform
-    defines = [f"-D{name}={value}" for name, value in DEFINES[platform].items()]
-    cmake = (
-        "cmake",
-        "-S",
-        ROOT,
-        "-B",
-        folder,
-        "-G",
-        "Ninja",
-        f"-DPython_EXECUTABLE={sys.executable}",
-    )
-    run(*cmake, "-DCMAKE_BUILD_TYPE=Release", *defines)
+    defines = DEFINES[platform] | {
+        "CMAKE_BUILD_TYPE": "Release",
+        "Python_EXECUTABLE": sys.executable,
+        "Python_INCLUDE_DIR": sysconfig.get_path("include"),  # CMake asks nobody across platforms
+        "Python_NumPy_INCLUDE_DIR": np.get_include(),
+    }
+    options = [f"-D{name}={value}" for name, value in defines.items()]
+    run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *options)
     levels = ["baseline"] if platform == ARM else ["v2", "v3", "v4"]
     run("cmake", "--build", folder, "--target", *(f"kernels_{level}" for level in levels))
     return folder

@@ -49,6 +49,7 @@ from anydml.graphs.desc import (
     OutputEdge,
 )
 from anydml.graphs.serialized import read_serialized_graph
+from anydml.onnx import read_onnx
 from anydml.ops import *  # noqa: F403  # each has __all__
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import ScaleBias, Size2D
@@ -117,6 +118,7 @@ __all__ = [
     "get_num_threads",
     "memory_pool",
     "num_threads",
+    "read_onnx",
     "read_serialized_graph",
     "set_memory_pool_limit",
     "set_num_threads",

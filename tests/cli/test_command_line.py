@@ -11,6 +11,7 @@ import pytest
 
 import anydml as dml
 from anydml.cli import command as cli
+from anydml.models import files
 from anydml.ops._registry import OPERATORS
 
 TENSOR = {"DataType": "FLOAT32", "Sizes": [4]}
@@ -180,7 +181,7 @@ class TestRun:
             assert err.count("\n") == 1
 
     def test_it_prints_what_came_before_a_failure(self, call, monkeypatch):
-        monkeypatch.setattr("anydml.models.files.os.write", lambda *_: os.stat("none"))
+        monkeypatch.setattr(files.os, "write", lambda *_: os.stat("none"))
         commands = model()["commands"]
         bad = {"type": "writeFile", "resource": "Out", "targetPath": "x.npy"}
         status, out, err = call("run", "model.json", commands=[*commands[:2], bad])

@@ -10,7 +10,7 @@ import pytest
 from anydml.cli import command as cli
 from anydml.core.errors import ArgumentError, ModelError
 from anydml.devices.operators import CompiledOperator
-from anydml.models import Limits, load_model, run_model
+from anydml.models import Limits, load_model, run, run_model
 from anydml.models.run import duration, timed
 
 TENSOR = {"DataType": "FLOAT32", "Sizes": [3]}
@@ -108,7 +108,7 @@ def test_what_is_measured(tmp_path, monkeypatch):
     path = tmp_path / "m.json"
     path.write_text(json.dumps(MODEL))
     times = iter((5.0, 5.5, 7.0, 7.25))
-    monkeypatch.setattr("anydml.models.run.time", SimpleNamespace(perf_counter=times.__next__))
+    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=times.__next__))
     pieces = []
     run_model(load_model(path), write=pieces.append, repeat=2, timing=True)
     assert pieces[0].endswith("2 times: median 375 ms, fastest 250 ms, first 500 ms\n")

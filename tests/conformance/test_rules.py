@@ -34,6 +34,8 @@ def test_one_rule_broken(kind):
         for broken in breakages(desc):
             found = check(broken.desc, broken.level)
             paths = paths_of(found, desc)
+            if broken.desc.deviations(dml.FeatureLevel.parse(broken.level)):
+                continue  # DirectML accepts it all the same
             assert any(path.startswith(broken.path) for path in paths), (broken, found)
             field = broken.path.partition(".")[0]
             assert not broken.alone or all(path.startswith(field) for path in paths), found

@@ -12,6 +12,7 @@ import pytest
 import anydml as dml
 from anydml.core.problems import members
 from anydml.core.rules import find_violations
+from anydml.ops._deviations import observed
 from anydml.ops._fields import EnumerationKind, NestedKind
 from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
@@ -150,6 +151,11 @@ def test_each_type_and_rank_of_each_tensor(kind):
                     span = f"{low}..{high}" if low < high else f"{low}"
                     hint = first_of(table, info.name, "ranks", other.dimension_count)
                     expected["DimensionCount"] = f"{span} at feature level {level} ({hint})"
+                got = {"DataType": other.data_type, "DimensionCount": other.dimension_count}
+                for name in list(expected):  # what DirectML accepts all the same
+                    violation = dml.Violation(f"{path}.{name}", expected[name], got[name])
+                    if observed(kind.NAME, violation, level) is not None:
+                        del expected[name]
                 assert output == expected
 
 

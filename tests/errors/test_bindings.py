@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml.devices.backends import _base, cpu
 from support import Layout, Poisoned
 
 T = dml.TensorDesc
@@ -418,7 +419,7 @@ def test_nothing_left_over_in_memory_is_shown(monkeypatch):
         output_count_tensor=T("UINT32", (1,)),
         output_coordinates_tensor=T("UINT32", (4, 1)),
     )
-    monkeypatch.setattr("anydml.devices.backends.cpu.allocate", used)
+    monkeypatch.setattr(cpu, "allocate", used)
     result = DEVICE.create_operator(desc).compile()(np.array([0, 3, 0, 0], "f4"))
     assert result.output_coordinates_tensor.tolist() == [[1], [0], [0], [0]]
 
@@ -431,7 +432,7 @@ def test_no_memory_for_a_result_of_the_reference(monkeypatch):
     desc = dml.Cast(input_tensor=tensor, output_tensor=tensor)
     compiled = dml.Device("reference").create_operator(desc).compile()
     x = np.ones(6, "f4")
-    monkeypatch.setattr("anydml.devices.backends._base.np.zeros", joined_tensor)
+    monkeypatch.setattr(_base.np, "zeros", joined_tensor)
     with pytest.raises(dml.AllocationError, match=r"^CAST: ") as error:
         compiled(x)
     assert (error.value.bytes, error.value.purpose) == (24, "OutputTensor")

@@ -9,7 +9,8 @@ import pytest
 from model_files import only, run, value_resource, write_model, write_target
 
 from anydml import ModelError
-from anydml.models import Limits, files, load_model, open_folders, run_model
+from anydml.models import Limits, files, load_model, open_folders, resources, run_model
+from anydml.models import run as running
 from anydml.models.files import Folder, parts_below
 
 
@@ -251,7 +252,7 @@ class TestSwapped:
             os.truncate(path, size)
             return known(file)
 
-        monkeypatch.setattr("anydml.models.resources.state", state)
+        monkeypatch.setattr(resources, "state", state)
         with pytest.raises(ModelError, match="has changed since the model was read"):
             model.resources["r"].allocate()
 
@@ -260,7 +261,7 @@ class TestSwapped:
         model = load_model(write_model(folders / "model", source_model("model.bin")))
         with open(path, "rb") as file:
             before = files.state(file)
-        monkeypatch.setattr("anydml.models.resources.state", lambda file: before)
+        monkeypatch.setattr(resources, "state", lambda file: before)
         os.truncate(path, 2)
         with pytest.raises(ModelError, match="has changed since the model was read"):
             model.resources["r"].allocate()
@@ -283,7 +284,7 @@ class TestSwapped:
             place.symlink_to(to)
             return iter(())
 
-        monkeypatch.setattr("anydml.models.run.run_problems", swap)
+        monkeypatch.setattr(running, "run_problems", swap)
         before = {*(folders / "other").rglob("*")}
         with pytest.raises(ModelError, match="link, and links are not followed"):
             write_target(folders, "made/x.bin", limits=Limits(folders / "out", overwrite=overwrite))

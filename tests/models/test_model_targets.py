@@ -10,6 +10,7 @@ from model_files import only, run, target_model, value_resource, write_model, wr
 
 from anydml import Device, ModelError
 from anydml.models import Limits, files, load_model, run_model
+from anydml.models import run as running
 from anydml.models.check import run_problems
 
 
@@ -43,7 +44,7 @@ class TestTargets:
         assert not (folders / "none").exists()
 
     def test_it_appears_between_check_and_run(self, folders, monkeypatch):
-        monkeypatch.setattr("anydml.models.run.run_problems", lambda *_: iter(()))
+        monkeypatch.setattr(running, "run_problems", lambda *_: iter(()))
         (folders / "current" / "model.out").mkdir()
         with pytest.raises(ModelError, match=r"Output folder 'model.out' cannot be made: File exi"):
             write_target(folders, "out.dat")
@@ -55,7 +56,7 @@ class TestTargets:
 
     def test_a_run_that_fails_before_it_writes_leaves_nothing(self, folders, monkeypatch):
         model = load_model(write_model(folders / "model", target_model("out.dat")))
-        monkeypatch.setattr("anydml.models.run._show", lambda *_: 1 / 0)
+        monkeypatch.setattr(running, "_show", lambda *_: 1 / 0)
         (folders / "empty").mkdir()
         for limits in (Limits(), Limits(folders / "empty")):
             with pytest.raises(ZeroDivisionError):
@@ -96,7 +97,7 @@ class TestTargets:
         assert (folders / "other" / "other.bin").read_bytes() == before
 
     def test_nothing_is_replaced_that_comes_after_the_check(self, folders, monkeypatch):
-        monkeypatch.setattr("anydml.models.run.run_problems", lambda *_: iter(()))
+        monkeypatch.setattr(running, "run_problems", lambda *_: iter(()))
         with pytest.raises(ModelError, match=r"index 0: File '.*' cannot be written: it exists \("):
             write_target(folders, "other.bin", limits=Limits(folders / "other"))
         monkeypatch.setattr(files.Output, "_replaced", lambda *_: None)  # and just before opening

@@ -34,6 +34,40 @@ def test_a_clip_with_a_scale_and_bias(device):
     np.testing.assert_allclose(found["gemm"], product.clip(-0.25, 1.5), rtol=1e-5, atol=1e-6)
 
 
+def apply(device, desc, *arrays):
+    return dml.Device(device).create_operator(desc).compile()(*arrays)
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu", "reference", pytest.param("xla", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
+def test_where_results_are_rounded(device, data_type):
+    """A scaled input is rounded to its type, and a result before an activation to FLOAT32."""
+    if device == "xla":
+        pytest.importorskip("jax")
+    tensor = dml.TensorDesc(data_type, (1, 1, 64, 64))
+    own = tensor.data_type.numpy
+    x = np.random.default_rng(3).normal(size=tensor.sizes).astype(own)
+    scale = dml.ScaleBias(1.0009765625, 1 / 3)
+    desc = dml.ElementWiseAbs(input_tensor=tensor, output_tensor=tensor, scale_bias=scale)
+    wide = x.astype(np.float32) * np.float32(scale.scale) + np.float32(scale.bias)
+    assert np.array_equal(apply(device, desc, x), np.abs(wide.astype(own)))
+    # 1 + 2^-14 times 1 + 2^-14, less 1: what the product has beyond FLOAT32, and FLOAT16, counts.
+    half = dml.TensorDesc(data_type, (1, 1, 1, 1))
+    desc = dml.Gemm.with_outputs(
+        a_tensor=half, b_tensor=half, trans_a="NONE", trans_b="NONE", alpha=1.0, beta=0.0,
+        fused_activation=dml.ActivationLinear(alpha=1.0, beta=-1.0),
+    )  # fmt: skip
+    digits = 14 if data_type == "FLOAT32" else 8
+    factor = np.full((1, 1, 1, 1), 1 + 2.0**-digits, own)
+    product = np.float32(1 + 2.0 ** (1 - digits) + 2.0 ** (-2 * digits))
+    expected = (product - np.float32(1)).astype(own)
+    assert apply(device, desc, factor, factor).item() == expected
+    assert expected != np.float64(factor.item()) ** 2 - 1 or data_type == "FLOAT16"
+    assert expected != own.type(product) - own.type(1) or data_type == "FLOAT32"
+
+
 def gemm(fused, sizes=(2, 3, 3)):
     tensor = dml.TensorDesc("FLOAT32", sizes)
     return dml.Gemm.with_outputs(

@@ -98,7 +98,6 @@ void map_elements(const ElementMap& map, const Tensor& output, void* target, con
   const Pair pair(output, input);
   char* const out = static_cast<char*>(target) + pair.to_shift;
   const char* const in = static_cast<const char*>(source) + pair.from_shift;
-  // Speed only: sharing.
   const Int grain = kCopyGrain / std::max(pair.to_size, pair.from_size);
   if (pair.row < kShortRow) {
     parallel_ranges(pair.rows, std::max<Int>(1, grain / pair.row), threads,

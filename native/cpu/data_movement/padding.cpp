@@ -165,7 +165,6 @@ class Padding {
             (padding.size_ > 1 || row_ <= (from_row_ <= 16 ? kRepeatedRow : kShuffledRow)))
           rows_per_shuffle_ = shuffle(1) ? 1 : 0;
       }
-      // Speed only: choice.
       if (count_ > kMaxRuns && rows_per_shuffle_ == 0) count_ = 0;
     }
 
@@ -292,14 +291,13 @@ class Padding {
         const char* const from = from_ + offsets.from + run.place * d.from_step;
         short_rows.put(target, step, from, run.step * d.from_step, count,
                        run.step > 0 ? std::min(run.length, d.size - at) - count : 0, filled);
-        // Speed only: prefetch.
         next = from + (run.step > 0 ? count : -max_rows) * d.from_step;
       }
       i += count;
       at += count;
       held += writer != nullptr ? count : 0;
       if (writer != nullptr && (held == max_rows || i == end)) {
-        // Most rows continue where these end. Speed only: prefetch.
+        // Most rows continue where these end.
         const bool rows_packed = next != nullptr && d.from_step == from_row;
         writer->append(
             block, held * row,

@@ -48,7 +48,6 @@ class Reverse {
     const int last = to_lines_.rank - 1;
     if (last < 0 || to_lines_.strides[last] != size_ || from_lines_.strides[last] != size_) return;
     if (length_lines_.strides[last] != 0) {
-      // Speed only: choice.
       strips_ = to_step_ != size_;
       return;
     }

@@ -41,7 +41,6 @@ inline void stream_vector(char* target, Bytes value) {
 // cache, except those before the first whole line.
 template <class T>
 void ramp(char* target, Int count, T value, T step, bool stream) {
-  // Speed only: stores.
   stream = stream && reinterpret_cast<uintptr_t>(target) % sizeof(T) == 0;
   for (; stream && count > 0 && reinterpret_cast<uintptr_t>(target) % 64 != 0; --count) {
     store(target, value);

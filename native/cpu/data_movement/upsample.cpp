@@ -59,7 +59,6 @@ class Upsample {
     const Int pieces = (row_ + kColumns - 1) / kColumns;
     if (stream_ && pieces == 1 && plan_.output.layout.packed(size_)) return run_packed(threads);
     const Int rows = plan_.linear ? 1 : high_, output_rows = high_ * plan_.height / rows;
-    // Speed only: sharing.
     const Int bytes = std::max<Int>(1, std::min(row_, kColumns) * size_ * output_rows);
     parallel_ranges(images_ * rows * pieces, std::max<Int>(1, kCopyGrain / bytes), threads,
                     [&](Int begin, Int end) {

@@ -63,10 +63,8 @@ struct Gather {
     const Int chunk = far ? kIndexChunk : kNearChunk;
     // A short list reads a few lines here and there of every position before the axis: those of a
     // position that comes soon are prefetched.
-    // Speed only: prefetch.
     const bool prefetches = outers > 1 && count <= kNearChunk && block.bytes() <= 64 && !near();
     Walker<1> prefetch_walker(walked, outer.rank);
-    // Speed only: prefetch.
     prefetch_walker.start(prefetches ? begin / count + kPrefetchElements / count + 1 : 0);
     Int at = begin % count;
     while (begin < end) {
@@ -95,7 +93,6 @@ struct Gather {
   }
 
   // The whole input fits a near cache.
-  // Speed only: prefetch.
   bool near() const { return plan.input.layout.count() * plan.input.element_size <= kFarBytes; }
 
   void run_huge(int threads, bool stream, std::atomic<Int>& first_bad) const {
@@ -115,7 +112,6 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
   Gather gather(*this, input_data, indices_data, output_data);
   const Int bytes = gather.block.bytes(), total = gather.outers * gather.count;
   const bool nothing = total * bytes == 0;
-  // Speed only: choice.
   const bool caches_offsets =
       gather.count > kNearChunk && gather.outers > 1 && gather.outers * bytes >= 64;
   if (nothing && mode != OutOfRange::raise) return Status{};
@@ -141,17 +137,13 @@ Status GatherPlan::run(const void* input_data, const void* indices_data, void* o
     if (!status_of(first_bad).ok()) return status_of(first_bad);
   }
 
-  // Speed only: choice.
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
-    // Speed only: stores.
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
     return output_is_private ? status_of(first_bad) : Status{};
   }
-  // Speed only: choice.
   const bool far = gather.axes.sizes[0] * std::abs(gather.axes.strides[0]) > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block, far);
   // Short reads that miss the near caches are worth a thread sooner.
-  // Speed only: sharing.
   const Int grain = kCopyGrain / std::max<Int>(bytes, gather.near() ? 16 : 64);
   parallel_ranges(total, grain, threads, [&](Int begin, Int end) {
     gather.run(begin, end, cached_offsets.get(), far, stream, first_bad);

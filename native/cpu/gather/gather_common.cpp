@@ -7,7 +7,7 @@ namespace {
 // Cache lines that are prefetched ahead, and the most of one row.
 constexpr Int kPrefetchLines = 160, kRowLines = 16;
 
-// The distance in rows of this many lines. Speed only: prefetch.
+// The distance in rows of this many lines.
 Int prefetch_distance(Int lines) {
   return std::max<Int>(4, kPrefetchLines / std::max<Int>(1, lines));
 }
@@ -50,7 +50,6 @@ void BlockCopier::copy(char* target, Int step, const char* source, const Int* of
     return;
   }
   // Rows: prefetches the first lines of a later one; the hardware prefetcher fetches the others.
-  // Speed only: prefetch.
   const Int head = std::min<Int>(block, 512),
             distance = far ? prefetch_distance(head / 64 + 1) : count;
   for (Int i = 0; i < count; ++i) {
@@ -71,11 +70,9 @@ void BlockCopier::copy_single(char* target, Int step, const char* source, const 
   const CopyPlan::Steps steps = plan_.steps();
   target += steps.to;
   source += steps.from;
-  // As for rows, for the lines that hold elements. Speed only: prefetch.
+  // As for rows, for the lines that hold elements.
   const Int length = (steps.count - 1) * steps.from_step + steps.size;
-  // Speed only: prefetch.
   const Int line = std::abs(steps.from_step) < 64 ? (length < 0 ? -64 : 64) : steps.from_step;
-  // Speed only: prefetch.
   const Int lines = std::min<Int>(length / line + 1, kRowLines);
   const Int distance = far ? prefetch_distance(lines) : count;
   for (Int i = 0; i < count; ++i) {

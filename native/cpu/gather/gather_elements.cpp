@@ -157,7 +157,6 @@ void run_direct(Gather& gather, Int begin, Int end, bool far, bool packed, bool 
                        (!is_strided || packs) && gather.plan.mode == OutOfRange::raise &&
                        row_applies(depth, size);
   const char* packed_row = nullptr;  // the row that `row` holds
-  // Speed only: prefetch.
   const Int next_row = prefetches ? gather.from.strides[inner - 1] : 0;
   while (begin < end) {
     const Int count = std::min(chunk, end - begin);
@@ -214,9 +213,7 @@ void by_direct(Gather& gather, int threads) {
   const bool packed = gather.plan.output.layout.packed(size);
   // A long row of which little is read is in no near cache either.
   const Int length = gather.to.sizes[gather.to.rank - 1];
-  // Speed only: choice.
   const bool sparse = length * 64 < span && gather.total / length * span > kFarBytes;
-  // Speed only: choice.
   const bool far = sparse || span > kFarBytes;
   const bool stream = packed && !far && gather.total * size >= kStreamBytes;
   with_element(size, [&](auto unit) {
@@ -250,7 +247,6 @@ struct Strips {
     if (inner < 1 || gather.from.strides[inner - 1] != 0 || gather.to.strides[inner] != size)
       return false;
     step = gather.from.strides[inner];
-    // Speed only: choice.
     if (std::abs(step) > kMaxStrideElements * size) return false;
     depth = gather.axes.sizes[0];
     rows = gather.to.sizes[inner - 1];
@@ -310,7 +306,6 @@ void by_strips(Gather& gather, const Strips& strips, int threads) {
   const int size = gather.plan.input.element_size;
   const Int slab = strips.depth * strips.width;
   Int workers = std::min<Int>(std::max(threads, 1), strips.count);
-  // Speed only: sharing.
   if (gather.total < 2 * kIndexGrain) workers = 1;
   Scratch<char> scratch(workers * slab);
   const bool stream = gather.total * size >= kStreamBytes && strips.row % 64 == 0;
@@ -337,7 +332,6 @@ bool gather_elements_by(const GatherElementsPlan& plan, GatherElementsMethod met
   if (gather.total == 0) return true;
   const Int size = plan.input.element_size;
   Strips strips;
-  // Speed only: choice.
   if (method == GatherElementsMethod::direct) {
     strips.count = 0;
   } else if (!strips.plan(gather, size)) {

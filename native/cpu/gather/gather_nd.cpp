@@ -102,7 +102,6 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   const Int* const sizes = gather.axes.sizes;
   const bool empty = std::count(sizes, sizes + gather.width, 0) > 0;  // an axis without a position
   Int span = 0;
-  // Speed only: choice.
   for (int k = 0; k < gather.width; ++k) span += sizes[k] * std::abs(gather.axes.strides[k]);
   if (nothing && mode != OutOfRange::raise) return Status{};
   if (nothing || empty || (!output_is_private && mode == OutOfRange::raise)) {
@@ -115,17 +114,13 @@ Status GatherNdPlan::run(const void* input_data, const void* indices_data, void*
   collapse(items);
 
   std::atomic<Int> first_bad{kNoBadIndex};
-  // Speed only: choice.
   if (bytes >= 4 * kCopyGrain && total < 8 * Int{threads}) {
-    // Speed only: stores.
     gather.run_huge(threads, total * bytes >= kStreamBytes, first_bad);
     return output_is_private ? status_of(first_bad) : Status{};
   }
-  // Speed only: choice.
   const bool far = span > kFarBytes;
   const bool stream = OutputItems::streams(gather.items, gather.block, far);
   // Short reads that miss the near caches are worth a thread sooner.
-  // Speed only: sharing.
   parallel_ranges(total, kCopyGrain / std::max<Int>(bytes, far ? 64 : 16), threads,
                   [&](Int begin, Int end) { gather.run(begin, end, far, stream, first_bad); });
   return output_is_private ? status_of(first_bad) : Status{};

@@ -43,10 +43,8 @@ Int bits_set(const uint64_t* words, Int count) {
 }
 
 Scan choose_scan(Scan requested, bool packed, const Tiling& tiling) {
-  // Speed only: choice.
   if (requested == Scan::gathered) return Scan::gathered;
   if (packed) return Scan::packed;
-  // Speed only: choice.
   return tiling.dimension >= 0 ? Scan::transposed : Scan::gathered;
 }
 
@@ -58,7 +56,6 @@ Write choose_write(Write requested, const RowTarget& target, Int count) {
                       reinterpret_cast<uintptr_t>(target.data) % static_cast<uintptr_t>(value) == 0;
   if (requested == Write::grouped || !packed) return Write::grouped;
   if (requested != Write::automatic) return requested;
-  // Speed only: stores.
   return count * row >= kStreamBytes ? Write::streamed : Write::direct;
 }
 
@@ -81,7 +78,6 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
     source.layout = input.layout;
     Layout* only[] = {&source.layout};
     collapse(only);
-    // Speed only: choice.
     tiling = transposed_tiling(source, requested == Scan::transposed);
   }
   const Scan scan_mode = choose_scan(requested, packed, tiling);
@@ -104,7 +100,6 @@ NonzeroPlan::Found scan(const NonzeroPlan& plan, const void* data, int threads, 
     return found;
   }
   Int* const starts = found.starts.get();
-  // Speed only: sharing.
   const Int grain = std::max<Int>(1, kScanGrain / (kChunk * input.element_size));
   parallel_ranges(chunks, grain, threads, [&](Int first, Int last) {
     for (Int chunk = first; chunk < last; ++chunk) {
@@ -142,12 +137,10 @@ void write(const NonzeroPlan& plan, const NonzeroPlan::Found& found, const Tenso
   // Ranges of equal work, not of equal length: the non-zero elements may all be in one place.
   const Int row_cost = kValueCost * plan.columns * rows.element_size / 4;
   const auto work_before = [&](Int chunk) {
-    // Speed only: sharing.
     return chunk * kChunkCost + bitmap.rows_before(chunk) * row_cost;
   };
   const Int total = work_before(bitmap.chunks);
   const Int ranges = std::min({bitmap.chunks, Int{8} * threads, total / kWriteGrain});
-  // Speed only: sharing.
   if (ranges <= 1) {
     write_chunks(target, bitmap, 0, bitmap.chunks);
     return;

@@ -243,7 +243,6 @@ class Gatherer {
   }
 
   void copy_rows(char* target, const char* from, Int rows) const {
-    // Speed only: choice.
     if (width_ >= 16) {
       for (Int r = 0; r < rows; ++r) copy_row(target + r * width_ * W, from + r * pitch_, width_);
       return;

@@ -138,7 +138,6 @@ void transpose_block(const Plane& plane, char* target, const char* source, Int h
                   height - full_height, width);
 }
 
-// Speed only: sharing.
 Int grain_of(Int bytes, Int items) {
   return std::max<Int>(1, kCopyGrain / std::max<Int>(1, bytes / items));
 }
@@ -201,7 +200,6 @@ void CopyPlan::for_rows(Int piece, int threads, Body&& body) const {
 
 void CopyPlan::copy_rows(char* target, const char* source, int threads, bool stream) const {
   const Int row = to_.sizes[to_.rank - 1] * size_, piece = kCopyGrain / 4 / size_;
-  // Speed only: stores.
   if (stream && row >= kStreamRow) {
     for_rows(piece, threads, [&](Int to, Int from, Int length) {
       stream_copy(target + to, source + from, static_cast<std::size_t>(length * size_));
@@ -389,7 +387,6 @@ void copy_pieces(char* target, Int to_step, const char* source, Int from_step, I
   if (bytes < 64) return move_pairs<32>(target, to_step, source, from_step, bytes, count);
   if (bytes <= 128) return move_pairs<64>(target, to_step, source, from_step, bytes, count);
   for (Int i = 0; i < count; ++i, target += to_step, source += from_step) {
-    // Speed only: choice.
     if (bytes > 4096) {  // the cost of a call is negligible
       std::memcpy(target, source, static_cast<std::size_t>(bytes));
       continue;
@@ -402,7 +399,6 @@ void copy_pieces(char* target, Int to_step, const char* source, Int from_step, I
 void copy_elements(const Layout& target_layout, void* target, const Layout& source_layout,
                    const void* source, int element_size, int threads) {
   const CopyPlan plan(target_layout, source_layout, element_size);
-  // Speed only: stores.
   plan.run(target, source, threads, plan.bytes() >= kStreamBytes);
 }
 

@@ -153,7 +153,6 @@ class Prefetcher {
 #if defined(__SSE2__)
     for (Int i = 0; i < step_; i += 64) _mm_prefetch(at_ + i, _MM_HINT_T0);
 #endif
-    // Speed only: prefetch.
     at_ += step_;
   }
 
@@ -163,7 +162,7 @@ class Prefetcher {
 };
 
 // A prefetcher for the `count` elements at a step that are read next, in this many parts; empty if
-// the step is large. Speed only: prefetch.
+// the step is large.
 inline Prefetcher prefetcher_for(const char* source, Int step, Int count, Int size, Int parts) {
   const Int distance = step < 0 ? -step : step;
   if (count <= 0 || distance > 64) return {};

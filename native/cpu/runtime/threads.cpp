@@ -363,7 +363,6 @@ void run_chunks(Int chunks, int threads, void (*body)(void*, Int), void* context
   for (Int chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
 }
 
-// Speed only: sharing.
 bool in_quick_succession() {
   static std::atomic<int64_t> last{0};
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -67,7 +67,6 @@ void parallel_ranges(Int total, Int grain, int threads, Body&& body) {
   if (total <= 0) return;
   if (grain < 1) grain = 1;
   Int chunks = total / grain;
-  // Speed only: sharing.
   const Int max_chunks = threads <= 1 ? 1 : Int{8} * threads;
   if (chunks > max_chunks) chunks = max_chunks;
   if (chunks <= 1) {

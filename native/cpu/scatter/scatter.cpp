@@ -164,7 +164,6 @@ bool packed_planes(const Problem& problem, int tensor) {
          (problem.columns == 1 || problem.column[tensor] == size);
 }
 
-// Speed only: choice.
 Method choose(const Problem& problem, bool in_place, int threads, const Tuning& tuning) {
   const Int planes = problem.rest_count * problem.groups;
   const Int plane_bytes = problem.axis_size * problem.columns * problem.element_size;

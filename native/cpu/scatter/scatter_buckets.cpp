@@ -167,7 +167,6 @@ void apply(const Work& work, Int bucket, char* block) {
       const char* group = work.pages + static_cast<Int>(page) * kGroupsPerPage * kGroupBytes;
       const bool more = left > kGroupsPerPage * kCount;
       const uint32_t following = more ? work.next[page] : page;
-      // Speed only: prefetch.
       const char* prefetched =
           work.pages + static_cast<Int>(following) * kGroupsPerPage * kGroupBytes;
       for (Int g = 0; g < kGroupsPerPage && left > 0; ++g) {
@@ -176,7 +175,6 @@ void apply(const Work& work, Int bucket, char* block) {
                                         group + kCount * 2, std::min(left, kCount));
         left -= std::min(left, kCount);
         group += kGroupBytes;
-        // Speed only: prefetch.
         prefetched += kGroupBytes;
       }
       page = following;
@@ -196,7 +194,6 @@ Status run(const Buckets& job, int threads) {
   work.buckets = (job.elements + bucket_elements - 1) >> work.bits;
   const Int max_updates = std::min(job.updates, job.round);
   // Parts cost a page for each bucket, which must stay small compared with the updates.
-  // Speed only: sharing.
   const Int max_parts = threads <= 1 || max_updates < kParallelElements ? 1 : Int{2} * threads;
   work.parts =
       std::max<Int>(1, std::min(max_parts, max_updates / (work.buckets * kGroupsPerPage * kCount)));
@@ -204,15 +201,12 @@ Status run(const Buckets& job, int threads) {
   const Int part_updates = (pieces / work.parts + 1) * kPiece;
   work.pages_per_part = part_updates / (kGroupsPerPage * kCount) + 1 + work.buckets;
   const Int pages = work.pages_per_part * work.parts;
-  // Speed only: stores.
   work.streams = max_updates * (2 + kSize) >= kStreamBytes;
   const Int cells = work.parts * work.buckets;
   const Int block_bytes = std::min(bucket_elements, job.elements) * kSize;
-  // Speed only: sharing.
   const Int workers = threads <= 1 || job.elements + max_updates < kParallelElements
                           ? 1
                           : std::min<Int>(threads, work.buckets);
-  // Speed only: stores.
   const bool out_streams = job.elements * kSize >= kStreamBytes;
 
   Scratch<char> page_memory(pages * kGroupsPerPage * kGroupBytes);

@@ -229,7 +229,6 @@ Status check_indices(const IndexReader& reader, const Layout& layout, const void
   if (rows.rank == 0 && total < kParallelElements)
     return {reader.check(base, stride, length, size)};
   std::atomic<Int> first_bad{kNoBadIndex};
-  // Speed only: sharing.
   parallel_ranges(total, kParallelElements, threads, [&](Int begin, Int end) {
     const Layout* const walked[] = {&rows};
     Walker<1> walker(walked, rows.rank);

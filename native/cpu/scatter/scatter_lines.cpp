@@ -57,7 +57,6 @@ ANYDML_INLINE void prefetch_rows(const char* source, Int row_stride, Int rows, I
 }
 
 // Bytes of `count` elements that are worth prefetching: none when there is less than one a line.
-// Speed only: prefetch.
 inline Int span_of(Int count, Int step) { return step <= 64 ? count * step : 0; }
 
 // Copies rows x bytes between strided rows.
@@ -118,10 +117,8 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
     for (Int g = 0; g < groups; g += rows_per_piece) {
       const Int rows = std::min(rows_per_piece, groups - g);
       for (Int i = 0; i < length; i += kPiece) {
-        // Speed only: prefetch.
         if (length >= kPiece) {
           // The piece after this one: a hardware prefetcher stops at the end of a page.
-          // Speed only: prefetch.
           const Int next = i + kPiece;
           prefetch_rows(indices + g * group[kIndex] + next * axis[kIndex], 0, 1,
                         span_of(kPiece, axis[kIndex]));
@@ -144,7 +141,6 @@ bool update_lines(const Problem& problem, const char* indices, const char* updat
       const char* update = updates + g * group[kUpdate] + c * column[kUpdate];
       for (Int i = 0; i < length; i += rows_per_piece) {
         const Int rows = std::min(rows_per_piece, length - i);
-        // Speed only: prefetch.
         const Int next_rows = std::min(rows_per_piece, length - i - rows);
         prefetch_rows(index + rows * axis[kIndex], axis[kIndex], next_rows,
                       span_of(chunk, column[kIndex]));
@@ -167,20 +163,16 @@ bool run_direct(const Problem& problem, const char* indices, const char* updates
   const Int plane = lines * problem.length;
   // About 32 K updates at a time: columns are split where one group has more than that.
   const Int goal = std::max<Int>(1, (Int{32} << 10) / problem.length);
-  // Speed only: sharing.
   const Int columns = std::min(problem.columns, goal);
-  // Speed only: sharing.
   const Int groups = std::min(problem.groups, std::max<Int>(1, goal / columns));
   const Int strips = (problem.columns + columns - 1) / columns;
   const Int bands = (problem.groups + groups - 1) / groups;
   Target full{output, problem.axis[kOut], problem.column[kOut], problem.group[kOut], false};
-  // Speed only: prefetch.
   full.far = std::abs(full.axis) * problem.axis_size >= kPrefetchBytes;
   if (strips == 1 && bands == 1 && problem.rest_count == 1)
     return update_lines(problem, indices, updates, problem.groups, problem.columns, full);
   std::atomic<bool> good{true};
   const Int items = problem.rest_count * bands * strips;
-  // Speed only: sharing.
   const Int grain = plane * problem.rest_count < kParallelElements ? items : 1;
   parallel_ranges(items, grain, threads, [&](Int begin, Int end) {
     for (Int item = begin; item < end; ++item) {
@@ -218,7 +210,6 @@ bool run_blocks(const Problem& problem, const char* input, const char* indices, 
       columns = (columns / unit + 1) / 2 * unit;
   }
   Int groups = 1;
-  // Speed only: sharing.
   if (columns == problem.columns)
     groups = std::min(problem.groups, std::max<Int>(1, tuning.small_bytes /
                                                            std::max<Int>(1, line_bytes * columns)));
@@ -228,18 +219,14 @@ bool run_blocks(const Problem& problem, const char* input, const char* indices, 
   const Int block_bytes = (line_bytes * columns * groups + 63) / 64 * 64;
   const Int elements = problem.rest_count * problem.groups * problem.columns * length;
   const Int all_updates = problem.rest_count * problem.groups * problem.columns * problem.length;
-  // Speed only: sharing.
   const Int workers = threads <= 1 || elements + all_updates < kParallelElements
                           ? 1
                           : std::min<Int>(threads, items);
   // Past the cache only where whole cache lines are written: a part of one costs a read.
-  // Speed only: stores.
   const bool rows_stream = problem.columns == 1 || columns == problem.columns;
-  // Speed only: stores.
   const bool aligned = reinterpret_cast<std::uintptr_t>(output) % 64 == 0 &&
                        problem.axis[kOut] % 64 == 0 && problem.group[kOut] % 64 == 0 &&
                        columns * size % 64 == 0;
-  // Speed only: stores.
   const bool streams = elements * size >= tuning.stream_bytes && (rows_stream || aligned);
 
   Scratch<char> blocks(workers * block_bytes);

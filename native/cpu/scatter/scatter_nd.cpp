@@ -154,7 +154,6 @@ void make_problem(const ScatterNdPlan& plan, bool in_place, NdProblem& problem) 
 
 Status check_tuples(const NdProblem& problem, const char* indices, int threads) {
   std::atomic<Int> first_bad{kNoBadIndex};
-  // Speed only: sharing.
   parallel_ranges(problem.tuples, kParallelElements, threads, [&](Int begin, Int end) {
     Int offsets[kPiece];
     for (Int at = begin; at < end; at += kPiece) {
@@ -207,7 +206,6 @@ Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const voi
     if (!status.ok()) return status;
   }
   if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
-  // Speed only: prefetch.
   const bool far = problem.slices * problem.slice_bytes >= kPrefetchBytes;
   for (Int first = 0; first < problem.tuples; first += kPiece) {
     const Int count = std::min(kPiece, problem.tuples - first);
@@ -286,13 +284,10 @@ Status run_elements(const NdProblem& problem, const char* input, const char* ind
 
 NdMethod choose(const NdProblem& problem, bool in_place, const NdTuning& tuning) {
   const Int out_bytes = problem.slices * problem.slice_bytes;
-  // Speed only: sharing.
   const Int write_bytes = problem.tuples * std::max<Int>(64, problem.slice_bytes);
-  // Speed only: choice.
   if (out_bytes + problem.tuples * problem.slice_bytes <= tuning.small_bytes)
     return NdMethod::direct;
   const bool mapped = problem.slices < UINT32_MAX && problem.tuples < UINT32_MAX;
-  // Speed only: choice.
   const bool writes_little = in_place
                                  ? write_bytes <= (Int{1} << 20) || write_bytes < problem.slices
                                  : write_bytes <= out_bytes / 16;

@@ -72,7 +72,6 @@ void for_range(const NdProblem& problem, const Map& map, Range range, Body&& bod
 }
 
 void fill_map(const NdProblem& problem, const Map& map, int threads) {
-  // Speed only: sharing.
   const Int owners = threads <= 1 || problem.tuples < kParallelElements
                          ? 1
                          : std::min<Int>({kOwners, Int{threads}, problem.slices});
@@ -175,7 +174,6 @@ struct SlicePart {
         elements(count),
         bytes(count * problem.element_size) {
     const auto prefetch_bytes_of = [&](Int step) {
-      // Speed only: prefetch.
       return step > problem.element_size && step <= 64 ? std::min<Int>(count * step, 1024)
                                                        : std::min<Int>(bytes, 512);
     };
@@ -225,7 +223,6 @@ struct SliceWriter {
   // most slices come from updates, the input is not read in order either.
   ANYDML_INLINE void prefetch(Int slice, const char* source, const SlicePart& part) const {
     if (moves()) {
-      // Speed only: prefetch.
       if (map.slices[slice] == 0)
         prefetch_bytes(source, part.in_prefetch_bytes);
       else
@@ -278,7 +275,6 @@ struct SliceWriter {
           prefetch_slice(run + distance);
           ++run;
         } while (follow && run < end && !touched(run));
-        // Speed only: choice.
         const Int run_bytes = (run - s) * bytes;
         append(stage, from + s * in_slice, problem.in_step, (run - s) * part.elements,
                run_bytes >= 1024 || (straight && run_bytes >= 256));
@@ -379,7 +375,6 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
   const bool packed =
       problem.stepped && problem.outer_in.rank <= 1 && problem.packed_out && !in_place;
   const Int in_slice = problem.outer_in.rank == 1 ? problem.outer_in.strides[0] : 0;
-  // Speed only: choice.
   if (!problem.stepped && problem.slices < 2 * Int{threads}) {
     rows.combine_each_slice(0, problem.slices, SlicePart(problem, 0, problem.slice_elements),
                             threads);
@@ -396,9 +391,7 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
   }
   const Int groups = (problem.slices + group - 1) / group;
   const Int items = groups * pieces;
-  // Speed only: sharing.
   const Int moved = out_bytes + problem.tuples * problem.slice_bytes;
-  // Speed only: sharing.
   parallel_ranges(items, moved < (Int{1} << 20) ? items : 1, threads, [&](Int begin, Int end) {
     for (Int item = begin; item < end; ++item) {
       const Int first = item / pieces * group, from = item % pieces * bytes;

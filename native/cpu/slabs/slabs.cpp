@@ -119,7 +119,6 @@ template <bool Split>
 void by_rows(const Matrix& matrix, int threads) {
   constexpr Int unit = 4096;
   const Int total = matrix.total();
-  // Speed only: stores.
   const bool stream = total >= kStreamBytes;
   parallel_ranges((total + unit - 1) / unit, kCopyGrain / unit, threads, [&](Int begin, Int end) {
     copy_range<Split>(matrix, begin * unit, std::min(end * unit, total), stream);
@@ -210,7 +209,6 @@ void by_tiles(const Matrix& matrix, int threads) {
         stream && (reinterpret_cast<uintptr_t>(matrix.joined) | uintptr_t(matrix.step)) % 64 == 0;
   }
   const Int strips = (rows + high - 1) / high;
-  // Speed only: sharing.
   const Int grain = std::max<Int>(1, kCopyGrain / (high * W * count));
   parallel_ranges(strips, grain, threads, [&](Int begin, Int end) {
     void* lines[high];  // rows of the whole
@@ -266,8 +264,7 @@ void by_layouts(const SlabsPlan& plan, char* joined, void* const* parts, int thr
         copy_elements(slab, at, part, parts[p], size, max_threads);
     }
   };
-  // Many parts are distributed among the threads; few are each split among them. Speed only:
-  // choice.
+  // Many parts are distributed among the threads; few are each split among them.
   if (count >= 8 * Int{threads})
     parallel_ranges(count, std::max<Int>(1, kCopyGrain / std::max<Int>(1, bytes / count)), threads,
                     [&](Int begin, Int end) { copy(begin, end, 1); });
@@ -318,9 +315,7 @@ bool run_by(const SlabsPlan& plan, SlabMethod method, char* joined, void* const*
                    (part.step == part.bytes || matrix.rows == 1);
   }
 
-  // Speed only: choice.
   if (method == SlabMethod::choose) {
-    // Speed only: choice.
     if (matrix.bytes >= kRowPiece * count || matrix.rows == 1 || matrix.total() <= 1024)
       method = SlabMethod::rows;
     else

@@ -69,7 +69,6 @@ bool applicable(TopKAlgorithm algorithm, Int n, Int k, int width) {
     case TopKAlgorithm::vertical:
       return n >= 64 && k <= n / kSmallKRatio && k <= 512;
     case TopKAlgorithm::threshold:
-      // Speed only: choice.
       return n <= 4 * kThresholdLimit;
     case TopKAlgorithm::sample:
       return n >= kSample;
@@ -86,7 +85,6 @@ TopKAlgorithm choose(Int n, Int k, int width) {
   if (n <= kShortRow) return TopKAlgorithm::rank;
   if (is_small_k(n, k, width)) return TopKAlgorithm::maxima;
   if (n <= kRankLimit) return TopKAlgorithm::rank;
-  // Speed only: choice.
   if (k > (n >= kBucketSort && width <= 4 ? n / 5 : n - 3 * n / 8)) return TopKAlgorithm::sort;
   if (n <= kThresholdLimit) return TopKAlgorithm::threshold;
   return TopKAlgorithm::sample;
@@ -125,7 +123,6 @@ void run(const TopKPlan& plan, const void* input, void* values, void* indices, i
   job.value_stride = scalar || job.k == 1 ? width : plan.values.layout.strides[axis];
   job.index_stride =
       scalar || job.k == 1 ? plan.indices.element_size : plan.indices.layout.strides[axis];
-  // Speed only: stores.
   job.stream = job.k >= 4096 && job.rows.count() * job.k * width >= kStreamBytes;
   job.threads = threads < 1 ? 1 : threads;
 
@@ -133,7 +130,6 @@ void run(const TopKPlan& plan, const void* input, void* values, void* indices, i
                       ? forced
                       : choose(job.n, job.k, width);
   const int last = job.rows.rank - 1;
-  // Speed only: choice.
   const Int distance = last >= 0 ? std::abs(job.rows.strides[last]) : 0;
   const bool side_by_side =
       distance > 0 && distance <= kMaxStrideElements * width && job.rows.sizes[last] >= 64 / width;

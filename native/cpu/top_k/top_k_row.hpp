@@ -146,7 +146,6 @@ struct RowSelector {
     for (Int line = 0; line < shape.lines; line += kPackedLines) {
       const Int count = std::min(kPackedLines, shape.lines - line) * lanes;
       const char* const start = from + line * lanes * row.stride;
-      // Speed only: prefetch.
       if (row.stride > 0 && row.stride < kLineBytes)
         for (Int at = 0; at < count * row.stride; at += kLineBytes)
           __builtin_prefetch(start + kPrefetchBytes + at);
@@ -187,7 +186,6 @@ struct RowSelector {
   // All groups' maxima; returns the number of chunks that count.
   Int all_maxima(const Source<Order>& row, Key* witness) const {
     const Int chunks = shape.chunks;
-    // Speed only: sharing.
     if (shape.parts == 1) return group_maxima(row, 0, chunks, witness);
     // The first part alone may be enough.
     const Int probe = std::min<Int>(chunks, chunks / 64 + 1);
@@ -312,11 +310,8 @@ struct RowSelector {
     const Int size = shape.chunk_elements();
     const auto scan = [&](Collector<Order>& list, Int begin, Int end) {
       for (Int chunk = begin; chunk < end && !list.done; ++chunk) {
-        // Speed only: prefetch.
         if (shape.next_row > 0) {  // the memory would idle while this row is picked over
-          // Speed only: prefetch.
           const char* const next = row.data + shape.next_row + chunk * shape.lines * kLineBytes;
-          // Speed only: prefetch.
           for (Int line = 0; line < shape.lines; ++line)
             __builtin_prefetch(next + line * kLineBytes, 0, 2);
         }

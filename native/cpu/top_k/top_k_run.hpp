@@ -8,7 +8,6 @@
 namespace anydml::top_k {
 
 // What one row costs on one thread, in ns, roughly: it decides about threads and nothing else.
-// Speed only: sharing.
 inline double row_cost(TopKAlgorithm algorithm, Int n, Int k, int width) {
   const double size = static_cast<double>(n), selected = static_cast<double>(k);
   switch (algorithm) {
@@ -59,14 +58,11 @@ class Rows {
     const double row_time = row_cost(job_.algorithm, job_.n, job_.k, W);
     const double total = row_time * static_cast<double>(rows);
     int threads = job_.threads;
-    // Speed only: sharing.
     if (threads > 1 && total >= kSharedFrom && total < 2 * kElementsPerThread)
       threads = in_quick_succession() ? 2 : 1;
-    // Speed only: sharing.
     else if (threads > 1)
       threads =
           std::max(1, static_cast<int>(std::min<double>(threads, total / kElementsPerThread)));
-    // Speed only: sharing.
     const bool divisible = job_.algorithm != TopKAlgorithm::rank && job_.n >= kThresholdLimit;
     const bool within = threads > 1 && divisible && rows < 4 * threads && row_time > 200000;
     const int slots = within ? 1 : static_cast<int>(std::min<Int>(threads, rows));
@@ -95,7 +91,6 @@ class Rows {
       heap.reset(slots * slot_bytes);
       memory = heap.get();
     }
-    // Speed only: sharing.
     if (slots == 1) {
       run_range(shape, batch, 0, rows, memory);
       return;

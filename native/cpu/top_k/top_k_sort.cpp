@@ -32,11 +32,9 @@ struct Digits {
 Digits choose_digits(Int count, int bits) {
   Digits best{0, 0};
   Int best_cost = 0;
-  // Speed only: choice.
   const int max_digit_bits = count > kWideDigits ? 8 : kMaxDigitBits;
   for (int passes = (bits + max_digit_bits - 1) / max_digit_bits; passes <= 4; ++passes) {
     const int digit = (bits + passes - 1) / passes;
-    // Speed only: sharing.
     const Int cost = passes * (count * 3 + (Int{1} << digit) + 60);
     if (best.passes == 0 || cost < best_cost) {
       best = {passes, digit};
@@ -51,9 +49,7 @@ class SetLoad {
  public:
   void add(Int start, Int count) {
     const Int set = start / kLineItems % 64;
-    // Speed only: choice.
     weight_[set] += count;
-    // Speed only: choice.
     targets_[set] += count > 0;
   }
   bool crowded(Int count) const {
@@ -132,7 +128,6 @@ uint64_t* sort_serial(uint64_t* from, uint64_t* to, Int count, uint64_t low, Dig
       continue;  // all digits are the same
     bool crowded = false;
     uint32_t sum = 0;
-    // Speed only: choice.
     if (count >= kBufferedSort) {
       SetLoad load;
       for (Int digit = 0; digit < size; ++digit) {

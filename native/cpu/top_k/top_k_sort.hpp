@@ -50,7 +50,6 @@ struct Bucket {
 };
 
 inline bool through_buckets(Int count, int parts) {
-  // Speed only: choice.
   return count >= (parts > 1 ? kParallelSort : kBucketSort);
 }
 

@@ -39,9 +39,7 @@ class Vertical {
     const Int bytes_per_outer = inner_ * job_.n * W;
     const Int batch = std::max<Int>(
         1, std::min(outer, (Int{4} << 20) * std::max(1, job_.threads) / bytes_per_outer));
-    // Speed only: sharing.
     const Int work = outer * bytes_per_outer / 16;  // ns, about
-    // Speed only: sharing.
     int threads = work < 100000 ? 1 : job_.threads;
     const int slots = static_cast<int>(std::min<Int>(threads, batch * strips_));
     const Int list = list_capacity(job_.k) + kListSlack;

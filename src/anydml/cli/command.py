@@ -32,6 +32,17 @@ from anydml.cli._options import (
     to_expectation,
     to_repeats,
 )
+from anydml.cli.onnx_models import (
+    add_check_options,
+    add_run_options,
+    add_show_options,
+    check_onnx,
+    draw_onnx,
+    is_onnx,
+    one_level,
+    refuse_onnx_options,
+    run_onnx,
+)
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core._progress import show_progress
 from anydml.core.comparison import Bounds, compare
@@ -65,7 +76,10 @@ def commands() -> None:
 
 @commands.command(short_help="Run a model or a graph.")
 @click.argument(
-    "model", metavar="[MODEL.json|GRAPH.bin|-]", type=PathType(path_type=Path), required=False
+    "model",
+    metavar="[MODEL.json|MODEL.onnx|GRAPH.bin|-]",
+    type=PathType(path_type=Path),
+    required=False,
 )
 @click.option(
     "--example",
@@ -96,6 +110,7 @@ def commands() -> None:
     metavar="RESOURCE=FILE",
     help="Compare a resource with a .npy file or a file of raw elements; fail if they differ.",
 )
+@add_run_options
 @add_bounds_options
 @add_model_options
 def run(
@@ -112,20 +127,41 @@ def run(
     as_json: bool,
     expected: tuple[tuple[str, Path], ...],
     bounds: Bounds,
+    inputs: tuple[tuple[str, Path], ...],
+    seed: int | None,
+    expect_all: Path | None,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    dims: tuple[tuple[str, int], ...],
+    as_onnxruntime: bool,
 ) -> None:
-    """Run a JSON model or a graph, or one from standard input (-), and print its output.
+    """Run a JSON model, an ONNX model or a graph, or one from standard input (-).
 
     A model reads files only from its own folder, and writes only to a new one. A graph is what ONNX
     Runtime's DirectML provider has written (.bin), or JSON; its input x is read from x.npy or x.bin
-    in the same folder, and its outputs are printed.
+    in the same folder, and its outputs are printed. An ONNX model takes its inputs by --input or
+    --random, and its outputs are printed; --output-dir writes them too.
     """
     if as_json and timing:
         raise click.UsageError("--json and --timing cannot be combined")
-    if bounds != Bounds() and not expected:
+    if bounds != Bounds() and not expected and expect_all is None:
         raise click.UsageError(
             "--ulp, --rtol and --atol: expected --expect RESOURCE=FILE to compare with, got none"
         )
     limits = Limits(output_dir, memory_limit, input_dir, overwrite)
+    if model is not None and example is None and is_onnx(model):
+        chosen = Device(device, feature_level=feature_level)
+        good = run_onnx(
+            model, chosen, limits, inputs=inputs, seed=seed, shapes=shapes, dims=dims,
+            exact=as_onnxruntime, expected=expected, expect_all=expect_all, bounds=bounds,
+            as_json=as_json,
+        )  # fmt: skip
+        if not good:
+            raise click.exceptions.Exit(1)
+        return
+    refuse_onnx_options(
+        input=inputs, random=seed, expect_all=expect_all, shape=shapes, dim=dims,
+        as_onnxruntime=as_onnxruntime,
+    )  # fmt: skip
     if model is not None and example is None:
         loaded = load_model(model, limits)
     elif example is not None and model is None:
@@ -193,12 +229,13 @@ def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
 @commands.command(short_help="Check models and graphs without running them.")
 @click.argument(
     "models",
-    metavar="MODEL.json|GRAPH.bin|-...",
+    metavar="MODEL.json|MODEL.onnx|GRAPH.bin|-...",
     type=PathType(path_type=Path),
     nargs=-1,
     required=True,
 )
 @device_option
+@add_check_options
 @add_model_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: an array with a report for each model."
@@ -212,20 +249,36 @@ def check(
     overwrite: bool,
     memory_limit: int,
     as_json: bool,
+    directml: FeatureLevel | None,
+    windows: FeatureLevel | None,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    dims: tuple[tuple[str, int], ...],
+    as_onnxruntime: bool,
 ) -> None:
-    """Check JSON models and graphs without running them.
+    """Check JSON models, ONNX models and graphs without running them.
 
     Prints every rule that an operator breaks, the lowest feature level that accepts it, everything
     else that would stop a run, warnings, and the files that a run would write. The exit status is 1
     if anything is wrong.
+
+    Of an ONNX model: where ONNX Runtime's DirectML provider would run each node and why, the rules
+    that DirectML's operators break, and the DirectML and Windows that accept them. The exit status
+    is 1 if DirectML would refuse a node.
     """
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read only once")
     limits = Limits(output_dir, memory_limit, input_dir, overwrite)
-    chosen = Device(device, feature_level=feature_level)
+    level = one_level(feature_level, directml, windows)
+    chosen = Device(device, feature_level=level)
+    if not any(map(is_onnx, models)):
+        refuse_onnx_options(shape=shapes, dim=dims, as_onnxruntime=as_onnxruntime)
     reports = []
     for path in models:
-        found = report(path, chosen, limits)
+        found: Any = (
+            check_onnx(path, level, shapes, dims, limits, as_onnxruntime)
+            if is_onnx(path)
+            else report(path, chosen, limits)
+        )
         reports.append((found.good, found.as_json() if as_json else None))
         if as_json:
             continue
@@ -244,20 +297,32 @@ def check(
 
 
 @commands.command(short_help="Draw a model or a graph.")
-@click.argument("model", metavar="MODEL.json|GRAPH.bin|-", type=PathType(path_type=Path))
+@click.argument("model", metavar="MODEL.json|MODEL.onnx|GRAPH.bin|-", type=PathType(path_type=Path))
 @click.option(
     "-o", "--output", type=PathType(dir_okay=False, path_type=Path), metavar="FILE.svg|-",
     default="-", help="The file to write; standard output by default.",
 )  # fmt: skip
 @feature_level_option
+@add_show_options
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-def show(model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool) -> None:
-    """Draw a JSON model or a graph (.bin, or JSON) as SVG.
+def show(
+    model: Path,
+    output: Path,
+    feature_level: FeatureLevel,
+    overwrite: bool,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    dims: tuple[tuple[str, int], ...],
+) -> None:
+    """Draw a JSON model, an ONNX model or a graph (.bin, or JSON) as SVG.
 
     Operators and tensors are boxes, with the sizes and types of what goes from one to the next.
     What the feature level refuses is red. Nothing is run. Needs igraph (`pip install igraph`).
     """
-    picture = draw_file(model, feature_level)
+    if is_onnx(model):
+        picture = draw_onnx(model, feature_level, shapes, dims)
+    else:
+        refuse_onnx_options(shape=shapes, dim=dims)
+        picture = draw_file(model, feature_level)
     if str(output) == STANDARD_INPUT:
         sys.stdout.write(picture)
         return

@@ -21,7 +21,9 @@ from anydml.core.rules import UNKNOWN, Rules, differ, find_violations, is_known,
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, Tolerance
 from anydml.engines import Engine
+from anydml.ops import _deviations
 from anydml.ops._advice import at_level, operator_without_options, why_not_fused
+from anydml.ops._deviations import Deviation
 from anydml.ops._fields import PREFIX, FieldInfo, Role
 from anydml.ops._pages import PAGES, Support, TensorSupport
 from anydml.ops._shapes import Named, declared_as, fixed, spec_of
@@ -304,13 +306,23 @@ class Descriptor:
         The rules are checked in stages. A value that breaks a rule is unknown to the rules of later
         stages, which end where they read it.
         """
+        found, _ = _deviations.split(self.NAME, self._page_violations(level), level)
+        return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
+
+    def _page_violations(self, level: FeatureLevel) -> list[Violation]:
         found = [*self._fused_violations()]
         if not found:
             kind = type(self)
             alone = kind._table_rules, kind._value_rules
             found = self._find_in_stages(level, alone, (kind._page_rules,), (kind._shape_rules,))
             found += find_violations(self._count_rules(found))
-        return [Violation(f"{self.NAME}.{item.path}", item.rule, item.got) for item in found]
+        return found
+
+    def deviations(self, level: FeatureLevel) -> list[Deviation]:
+        """What DirectML accepts of this descriptor although its page forbids it."""
+        if not _deviations.deviations_of(self.NAME):
+            return []
+        return _deviations.split(self.NAME, self._page_violations(level), level)[1]
 
     def minimum_level(self) -> FeatureLevel | None:
         """The lowest feature level that accepts this descriptor, or None when none does."""

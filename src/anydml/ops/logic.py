@@ -295,10 +295,10 @@ class Shift(Binary):
 
     @classmethod
     def compute(cls, e: Engine, a: Array, b: Array) -> Array:
-        places = a.dtype.type(8 * a.dtype.itemsize)
-        inside = e.xp.minimum(b, places - 1)
+        most = a.dtype.type(8 * a.dtype.itemsize - 1)
+        inside = e.xp.minimum(b, most)
         shifted = a << inside if cls.SHIFTS_LEFT else a >> inside
-        return e.xp.where(b < places, shifted, a.dtype.type(0))
+        return e.xp.where(b <= most, shifted, a.dtype.type(0))
 
 
 class ElementWiseBitShiftLeft(Shift):

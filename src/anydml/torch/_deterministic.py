@@ -106,7 +106,7 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
             except Exception as error:
                 raise error_of(function, args, keywords) or error from None
             if replacement.allocates:
-                return with_strides(function, args, keywords, results)
+                return with_strides(replacement.name, args[0], results)
             return results
         # In inference mode operators that are made of others come whole.
         if torch.is_inference_mode_enabled():

@@ -8,6 +8,8 @@ from typing import Any, Final
 from anydml.torch._pytorch import Tensor, torch
 
 _INDEX_TYPES: Final = (torch.int64, torch.int32)
+_PRESERVING: Final = frozenset({"sort", "put", "index_put", "_unsafe_index_put"})
+"""Operators whose results have the strides of their first operand, where it has no gaps."""
 
 
 def is_plainly_valid(name: str, args: Sequence[Any]) -> bool:
@@ -56,28 +58,20 @@ def is_about_index_values(error: Exception) -> bool:
     return "out of bounds" in str(error) or "out of range" in str(error)
 
 
-def with_strides(function: Any, args: Any, keywords: Any, results: Any) -> Any:
-    """The results with the strides that PyTorch gives them.
-
-    Those differ from the kernels' only where the first operand is not contiguous.
-    """
+def with_strides(name: str, x: Tensor, results: Any) -> Any:
+    """The results of an operator on a tensor with the strides that PyTorch gives them."""
     several = not isinstance(results, torch.Tensor)
-    found = tuple(results) if several else (results,)
-    if args[0].is_contiguous() and all(result.is_contiguous() for result in found):
-        return results
-    expected = function(*_on_meta(args), **{k: _on_meta(v) for k, v in keywords.items()})
-    pairs = zip(found, expected if several else (expected,), strict=True)
-    laid_out = tuple([_laid_out(result, like.stride()) for result, like in pairs])
+    kept = torch.empty_like(x, device="meta") if name in _PRESERVING else None
+    laid_out = tuple(
+        [
+            _laid_out(result, (torch.empty(result.shape, device="meta") if kept is None else kept))
+            for result in (results if several else (results,))
+        ]
+    )
     return laid_out if several else laid_out[0]
 
 
-def _on_meta(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-    return [_on_meta(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _laid_out(x: Tensor, strides: Sequence[Any]) -> Tensor:
-    if x.stride() == tuple(strides):
+def _laid_out(x: Tensor, like: Tensor) -> Tensor:
+    if x.stride() == like.stride():
         return x
-    return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
+    return torch.empty_strided(x.shape, like.stride(), dtype=x.dtype, device=x.device).copy_(x)

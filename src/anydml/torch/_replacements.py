@@ -92,8 +92,11 @@ def _sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: Any = N
 
 
 def _nonzero(x: Tensor) -> Tensor:
+    found = _coordinates(x)
     # PyTorch's coordinates of one axis are contiguous.
-    return _coordinates(x).t().clone(memory_format=torch.contiguous_format).t()
+    return torch.empty_strided(
+        found.shape, (1, len(found)), dtype=found.dtype, device=found.device
+    ).copy_(found)
 
 
 def _coordinates(x: Tensor) -> Any:
@@ -468,14 +471,14 @@ class Replacement(NamedTuple):
     run: Callable[..., Any]
     """Takes the operator's arguments."""
     allocates: bool
-    """Whether the results are new, and laid out as PyTorch's meta kernel has them."""
+    """Whether the results are new, and laid out by `with_strides`."""
 
 
 def _table() -> dict[Any, Replacement]:
     found: dict[Any, Replacement] = {}
     for name, plain, to, function in _TABLE:
         packet, own = getattr(torch.ops.aten, name), name.removesuffix("_")
-        allocates = own == name != "nonzero"  # whose size no meta kernel knows
+        allocates = own == name != "nonzero"  # whose strides are of its own
         run = Replacement(own, function, allocates)
         found |= {getattr(packet, overload): run for overload in plain.split()}
         run = Replacement(own, _to(function), False)

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import onnx  # noqa: F401  # models are made with it
-import onnxruntime  # type: ignore[import-untyped]  # it has no types
+import onnxruntime
 
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import ArraySpec, KernelCall, Program

@@ -1,0 +1,496 @@
+"""Nodes as they are placed: functions expanded, constants folded, types and shapes inferred.
+
+ONNX Runtime rewrites a model before it assigns nodes to providers. This module makes the rewrites
+that decide where nodes run: it folds constants, removes Identity and Dropout, replaces an If with
+a constant condition by its branch, and expands functions. One pass in the order of the file does
+all of it, because a shape that depends on a constant is known once the constant is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from anydml.core._json import short_repr
+from anydml.core.errors import ModelError
+from anydml.onnx.folding import Folding
+from anydml.onnx.nodes import Graph, Node, Removed
+from anydml.onnx.read import Source, load_onnx, subgraphs
+from anydml.onnx.shapes import infer, type_of, value_of
+from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
+
+MOST_NODES: Final = 100_000
+"""Nodes of a model with its functions expanded."""
+
+_MOST_EXPANSIONS: Final = 50
+"""Functions that call each other."""
+
+
+def clean(
+    source: Source,
+    shapes: Mapping[str, Sequence[int]],
+    dims: Mapping[str, int],
+    schemaless: Any,
+    fold: bool = True,
+) -> Graph:
+    """The nodes of a model that are placed, and the types and shapes of all values.
+
+    Parameters
+    ----------
+    source : Source
+        The model.
+    shapes : mapping
+        Shapes of inputs.
+    dims : mapping
+        Sizes of free dimensions.
+    schemaless : callable
+        Infers the outputs of a node whose operator the `onnx` package does not define, from its
+        inputs; returns None for an operator that is not known.
+    fold : bool
+        Whether nodes with constant inputs are computed now.
+    """
+    return _Cleaner(source, shapes, dims, schemaless, fold).cleaned()
+
+
+Scope = dict[str, str]
+"""For each name of a graph or function body, the unique name of the value."""
+
+
+class _Cleaner:
+    def __init__(
+        self,
+        source: Source,
+        shapes: Mapping[str, Sequence[int]],
+        dims: Mapping[str, int],
+        schemaless: Any,
+        fold: bool,
+    ) -> None:
+        self._onnx = load_onnx()
+        self._source = source
+        self._shapes = dict(shapes)
+        self._dims = dict(dims)
+        self._schemaless = schemaless
+        self._fold = fold
+        self._graph = Graph()
+        self._types: dict[str, Any] = {}
+        self._functions = {
+            (_domain(item.domain), item.name): item for item in source.proto.functions
+        }
+        self._kept: set[str] = set()
+        self._read: set[str] = set()
+        self._expanded = 0
+        self._folding = Folding(self._graph.values, source.memory_limit)
+
+    def cleaned(self) -> Graph:
+        graph, found = self._source.proto.graph, self._graph
+        scope: Scope = {}
+        for name, value in self._source.constants.items():
+            found.values[name] = value
+            scope[name] = name
+        used: set[str] = set()
+        for item in graph.input:
+            if item.name in self._source.constants:
+                continue
+            if item.name in scope:
+                raise ModelError(f"Input {short_repr(item.name)}: expected a unique name.")
+            value = self._input(item, used)
+            found.values[item.name] = value
+            found.inputs.append(value)
+            scope[item.name] = item.name
+        _refuse_unknown("shapes", self._shapes, {value.name for value in found.inputs})
+        _refuse_unknown("dims", self._dims, used)
+        self._check_functions()
+        self._kept = {item.name for item in graph.output}
+        self._read = self._kept | _names_read(graph)
+        declared = {item.name: item for item in (*graph.value_info, *graph.output)}
+        self._body(graph.node, scope, self._source.opsets, "", 0, declared)
+        for item in graph.output:
+            if item.name not in scope:
+                raise ModelError(
+                    f"Output {short_repr(item.name)}: expected a node that computes it."
+                )
+            found.outputs[item.name] = scope[item.name]
+        found.names = {name: unique for name, unique in scope.items() if name != unique}
+        self._drop_unread()
+        return found
+
+    def _check_functions(self) -> None:
+        """Raise if the functions of the model have too many nodes when they are expanded."""
+        sizes: dict[tuple[str, str], int] = {}
+        for _ in range(_MOST_EXPANSIONS):
+            before = dict(sizes)
+            for key, function in self._functions.items():
+                called = ((_domain(node.domain), node.op_type) for node in function.node)
+                sizes[key] = sum(1 + before.get(item, 0) for item in called)
+            if sizes == before:
+                break
+        else:
+            raise ModelError(
+                f"Expected functions that call each other at most {_MOST_EXPANSIONS} deep, got "
+                "more (or one that calls itself)."
+            )
+        nodes = self._source.proto.graph.node
+        total = sum(1 + sizes.get((_domain(n.domain), n.op_type), 0) for n in nodes)
+        if total > MOST_NODES:
+            raise ModelError(
+                f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
+            )
+
+    def _input(self, item: Any, used: set[str]) -> Value:
+        value = value_of(item.name, item.type)
+        given = self._shapes.get(item.name)
+        if given is not None:
+            if value.shape is not None and len(value.shape) != len(given):
+                raise ModelError(
+                    f"Input {short_repr(item.name)}: expected {len(value.shape)} sizes, got "
+                    f"{len(given)} ({short_repr(tuple(given))})."
+                )
+            for i, (size, new) in enumerate(zip(value.shape or given, given, strict=True)):
+                if value.shape is not None and isinstance(size, int) and size != new:
+                    raise ModelError(
+                        f"Input {short_repr(item.name)}: expected {size} as size {i}, got {new}."
+                    )
+            for size, new in zip(value.shape or (), given, strict=bool(value.shape)):
+                if isinstance(size, str):
+                    used.add(size)
+                    if self._dims.setdefault(size, new) != new:
+                        raise ModelError(
+                            f"Input {short_repr(item.name)}: expected {self._dims[size]} as "
+                            f"{size}, got {new}."
+                        )
+            value.shape = tuple(given)
+        elif value.shape is not None:
+            used |= {size for size in value.shape if isinstance(size, str)}
+            value.shape = tuple(
+                self._dims.get(size, size) if isinstance(size, str) else size
+                for size in value.shape
+            )
+        return value
+
+    def _body(
+        self,
+        nodes: Iterable[Any],
+        scope: Scope,
+        opsets: Mapping[str, int],
+        prefix: str,
+        depth: int,
+        declared: Mapping[str, Any],
+    ) -> None:
+        for proto in nodes:
+            self._expanded += 1
+            if self._expanded > MOST_NODES:
+                raise ModelError(
+                    f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
+                )
+            self._node(proto, scope, opsets, prefix, depth, declared)
+
+    def _node(
+        self,
+        proto: Any,
+        scope: Scope,
+        opsets: Mapping[str, int],
+        prefix: str,
+        depth: int,
+        declared: Mapping[str, Any],
+    ) -> None:
+        first = next((name for name in proto.output if name), "")
+        label = f"{prefix}{proto.name or first}"
+        inputs = []
+        for name in proto.input:
+            if name and name not in scope:
+                raise ModelError(
+                    f"Node {short_repr(label)} ({proto.op_type}): expected an input that a node "
+                    f"before it computes, got {short_repr(name)} (a cycle, a wrong order, or a "
+                    "value that does not exist)."
+                )
+            inputs.append(scope[name] if name else "")
+        node = self._described(proto, label, inputs, opsets)
+        for name in proto.output:
+            if name and name in scope and not prefix:
+                raise ModelError(
+                    f"Node {short_repr(label)} ({proto.op_type}): expected outputs with unique "
+                    f"names, got {short_repr(name)} twice."
+                )
+        if (
+            self._alias(node, scope)
+            or self._branch(node, scope, opsets, label, depth)
+            or self._expand(node, scope, opsets, label, depth)
+        ):
+            return
+        node.outputs = [self._define(name, scope, prefix) for name in proto.output]
+        values = self._infer(node, declared)
+        if self._fold_node(node, values):
+            return
+        self._graph.nodes.append(node)
+
+    def _define(self, name: str, scope: Scope, prefix: str) -> str:
+        if not name:
+            return ""
+        unique = f"{prefix}/{name}" if prefix else name
+        while unique in self._graph.values:
+            unique += "'"
+        scope[name] = unique
+        return unique
+
+    def _described(
+        self, proto: Any, label: str, inputs: list[str], opsets: Mapping[str, int]
+    ) -> Node:
+        domain = _domain(proto.domain)
+        opset = opsets.get(domain, 1)
+        try:
+            schema = self._onnx.defs.get_schema(proto.op_type, opset, domain)
+        except self._onnx.defs.SchemaError:
+            schema = None
+        if schema is not None and schema.deprecated:
+            schema = None
+        version = schema.since_version if schema else 1
+        attributes = {item.name: self._attribute(item, label) for item in proto.attribute}
+        return Node(
+            label, proto.op_type, domain, version, opset, inputs, list(proto.output), proto,
+            schema, attributes,
+        )  # fmt: skip
+
+    def _attribute(self, item: Any, label: str) -> Any:
+        kinds = self._onnx.AttributeProto
+        if item.type == kinds.TENSOR:
+            return self._source.array(item.t, f"Node {short_repr(label)}: {item.name}")
+        try:
+            value = self._onnx.helper.get_attribute_value(item)
+        except ValueError as error:
+            raise ModelError(f"Node {short_repr(label)}: {item.name}: {error}.") from None
+        if item.type in (kinds.INTS, kinds.FLOATS):
+            return list(value)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+    # What is removed
+
+    def _remove(self, node: Node, why: str) -> None:
+        self._graph.removed.append(Removed(node.name, node.title, why))
+
+    def _alias(self, node: Node, scope: Scope) -> bool:
+        """Remove a node whose output is its input."""
+        if node.domain or node.operator not in ("Identity", "Dropout") or not node.inputs[:1]:
+            return False
+        if node.operator == "Dropout":
+            if not self._fold or any(name in self._read for name in node.outputs[1:] if name):
+                return False
+            training = self._graph.values.get(node.inputs[2]) if len(node.inputs) > 2 else None
+            if training is not None and (training.data is None or training.data.any()):
+                return False
+        if node.outputs[0] in self._kept or not self._fold or not node.inputs[0]:
+            return False
+        scope[node.outputs[0]] = node.inputs[0]
+        self._remove(node, "its output is its input")
+        return True
+
+    def _branch(
+        self, node: Node, scope: Scope, opsets: Mapping[str, int], label: str, depth: int
+    ) -> bool:
+        """Replace an If with a constant condition by its branch."""
+        if node.domain or node.operator != "If" or not node.inputs:
+            return False
+        condition = self._graph.values[node.inputs[0]].data
+        if condition is None or condition.size != 1:
+            return False
+        which = "then_branch" if condition.reshape(()).item() else "else_branch"
+        body = node.attributes.get(which)
+        if body is None or len(body.output) != len(node.outputs):
+            raise ModelError(f"Node {short_repr(label)} (If): expected a {which} with its outputs.")
+        inner = dict(scope)
+        for tensor in body.initializer:
+            value = self._source.array(tensor, f"Initializer {short_repr(tensor.name)}")
+            value.name = self._define(tensor.name, inner, label)
+            self._graph.values[value.name] = value
+        self._remove(node, f"its condition is constant: the {which} takes its place")
+        self._inline(body.node, [o.name for o in body.output], node.outputs, scope, inner, opsets,
+                     label, depth)  # fmt: skip
+        return True
+
+    def _inline(
+        self,
+        nodes: Iterable[Any],
+        results: Sequence[str],
+        outputs: Sequence[str],
+        scope: Scope,
+        inner: Scope,
+        opsets: Mapping[str, int],
+        label: str,
+        depth: int,
+    ) -> None:
+        """Add the nodes of a body; `results` of the body are `outputs` of the node."""
+        if depth >= _MOST_EXPANSIONS:
+            raise ModelError(
+                f"Node {short_repr(label)}: expected functions and branches that are nested at "
+                f"most {_MOST_EXPANSIONS} deep, got more."
+            )
+        self._body(nodes, inner, opsets, label, depth + 1, {})
+        for result, output in zip(results, outputs, strict=True):
+            if not output:
+                continue
+            if result not in inner:
+                raise ModelError(
+                    f"Node {short_repr(label)}: expected a body that computes {short_repr(result)}."
+                )
+            scope[output] = inner[result]
+
+    def _expand(
+        self, node: Node, scope: Scope, opsets: Mapping[str, int], label: str, depth: int
+    ) -> bool:
+        """Replace a function of the model, or of the standard, by its body."""
+        body = self._functions.get((node.domain, node.operator))
+        if body is None:
+            if self._is_known(node):
+                return False
+            body = self._standard_body(node)
+        if body is None:
+            return False
+        given = {item.name: item for item in node.proto.attribute}
+        defaults = {item.name: item for item in body.attribute_proto}
+        if node.schema is not None:
+            kinds = self._onnx.AttributeProto
+            defaults |= {
+                name: item.default_value
+                for name, item in node.schema.attributes.items()
+                if item.default_value.type != kinds.UNDEFINED
+            }
+        inner = {}
+        for i, name in enumerate(body.input):
+            inner[name] = node.inputs[i] if i < len(node.inputs) else ""
+        nodes = [self._instance(item, {**defaults, **given}) for item in body.node]
+        for i, item in enumerate(nodes):  # inputs that the call leaves out
+            for at, name in enumerate(item.input):
+                if inner.get(name) == "":
+                    nodes[i].input[at] = ""
+        inner = {name: unique for name, unique in inner.items() if unique}
+        imported = {_domain(item.domain): item.version for item in body.opset_import}
+        if node.schema is not None:  # a body of the standard need not say what it uses
+            imported = {"": self._onnx.defs.onnx_opset_version(), **opsets, **imported}
+        count = len(node.proto.output)
+        self._remove(node, "a function: its body takes its place")
+        self._inline(nodes, list(body.output)[:count], list(node.proto.output), scope, inner,
+                     imported or opsets, label, depth)  # fmt: skip
+        return True
+
+    def _is_known(self, node: Node) -> bool:
+        return bool(self._schemaless(node, None))
+
+    def _standard_body(self, node: Node) -> Any:
+        schema = node.schema
+        if schema is None:
+            return None
+        if schema.has_function:
+            versions = [v for v in schema.function_opset_versions if v <= node.opset]
+            data = schema.get_function_with_opset_version(max(versions)) if versions else b""
+        elif schema.has_context_dependent_function:
+            versions = [
+                v for v in schema.context_dependent_function_opset_versions if v <= node.opset
+            ]
+            known = [self._graph.values[name].type for name in node.inputs if name]
+            if not versions or not all(kind and kind != SEQUENCE for kind in known):
+                return None
+            types = [self._type(name).SerializeToString() if name else b"" for name in node.inputs]
+            data = schema.get_context_dependent_function_with_opset_version(
+                max(versions), node.proto.SerializeToString(), types
+            )
+        else:
+            return None
+        return self._onnx.FunctionProto.FromString(data) if data else None
+
+    def _instance(self, proto: Any, attributes: Mapping[str, Any]) -> Any:
+        """A node of a function with the attributes of a call."""
+        copy = self._onnx.NodeProto()
+        copy.CopyFrom(proto)
+        del copy.attribute[:]
+        for item in proto.attribute:
+            if not item.ref_attr_name:
+                added = copy.attribute.add()
+                added.CopyFrom(item)
+                for graph in subgraphs(copy):
+                    bound = [self._instance(node, attributes) for node in graph.node]
+                    del graph.node[:]
+                    graph.node.extend(bound)
+            elif item.ref_attr_name in attributes:
+                added = copy.attribute.add()
+                added.CopyFrom(attributes[item.ref_attr_name])
+                added.name = item.name
+        return copy
+
+    # Types, shapes and constants
+
+    def _type(self, name: str) -> Any:
+        if name not in self._types:
+            self._types[name] = type_of(self._graph.values[name], self._onnx)
+        return self._types[name]
+
+    def _infer(self, node: Node, declared: Mapping[str, Any]) -> list[Value]:
+        operands = [self._graph.values[name] if name else None for name in node.inputs]
+        found = infer(node, operands, self._schemaless, self._source.proto.ir_version)
+        values = []
+        for i, name in enumerate(node.outputs):
+            known = found[i] if found is not None and i < len(found) else ("", None)
+            value = Value(name, *known)
+            item = declared.get(node.proto.output[i])
+            if item is not None and (not value.type or value.shape is None):
+                other = value_of(name, item.type)
+                value.type = value.type or other.type
+                value.shape = other.shape if value.shape is None else value.shape
+                if value.shape is not None:
+                    value.shape = tuple(
+                        self._dims.get(s, s) if isinstance(s, str) else s for s in value.shape
+                    )
+            if name:
+                self._graph.values[name] = value
+            values.append(value)
+        return values
+
+    def _fold_node(self, node: Node, values: list[Value]) -> bool:
+        """Compute a node whose inputs are constant."""
+        arrays = self._folding.outputs(node, values) if self._fold else None
+        if arrays is None:
+            return False
+        for value, array in zip(values, arrays, strict=False):
+            if value.name:
+                if value.type in DATA_TYPES and DATA_TYPES[value.type].bits >= 8:
+                    value.shape = tuple(array.shape)
+                value.data = array
+        self._remove(node, "a constant")
+        return True
+
+    def _drop_unread(self) -> None:
+        """Remove nodes whose outputs nothing reads, now that constants are known."""
+        read = set(self._graph.outputs.values())
+        kept = []
+        for node in reversed(self._graph.nodes):
+            if any(name in read for name in node.outputs if name):
+                read.update(node.inputs)
+                for graph in subgraphs(node.proto):
+                    read |= _names_read(graph)
+                kept.append(node)
+            else:
+                self._remove(node, "nothing reads its outputs")
+        self._graph.nodes = kept[::-1]
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _refuse_unknown(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    names = sorted(known)
+    for name in given:
+        if name not in names:
+            accepted = ", ".join(map(repr, names)) or "none"
+            raise ModelError(f"{what}: expected names among {accepted}, got {short_repr(name)}.")
+
+
+def _names_read(graph: Any) -> set[str]:
+    """All names that nodes of a graph and of its subgraphs read."""
+    found: set[str] = set()
+    left = [graph]
+    while left:
+        current = left.pop()
+        found.update(item.name for item in current.output)
+        for node in current.node:
+            found.update(node.input)
+            left += subgraphs(node)
+    return found

@@ -1,0 +1,312 @@
+"""Operators of ONNX Runtime's domain com.microsoft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from anydml.graphs.build import Expression
+from anydml.onnx.lower import matrices, quantized, windows
+from anydml.onnx.lower.elementwise import unary
+from anydml.onnx.lower.node import Lower, Lowering, padded, padded_right
+from anydml.onnx.rows import Row
+from anydml.onnx.types import FLOATS, Value, type_name
+
+DOMAIN: Final = "com.microsoft"
+
+Operands = Sequence[Value | None]
+Found = list[tuple[str, Any]]
+
+
+def _same(node: Any, inputs: Operands) -> Found:
+    """Every output has the first input's type and shape."""
+    first = inputs[0]
+    return [] if first is None else [(first.type, first.shape)] * len(node.outputs)
+
+
+def _broadcast(*shapes: Any) -> Any:
+    if any(shape is None or not all(isinstance(s, int) for s in shape) for shape in shapes):
+        return None
+    rank = max(map(len, shapes))
+    columns = zip(*(padded(shape, rank) for shape in shapes), strict=True)
+    return tuple(0 if 0 in sizes else max(sizes) for sizes in columns)
+
+
+def _pair(first: int, second: int) -> Callable[[Any, Operands], Found]:
+    def infer(node: Any, inputs: Operands) -> Found:
+        one, other = inputs[first], inputs[second] if second < len(inputs) else None
+        if one is None:
+            return []
+        shape = one.shape if other is None else _broadcast(one.shape, other.shape)
+        return [(one.type, shape)]
+
+    return infer
+
+
+def _product(a: int, b: int, made: Callable[[Operands], str]) -> Callable[[Any, Operands], Found]:
+    def infer(node: Any, inputs: Operands) -> Found:
+        left, right = inputs[a], inputs[b]
+        if left is None or right is None or left.sizes is None or right.sizes is None:
+            return [(made(inputs), None)]
+        one, other = left.sizes, right.sizes
+        if node.attributes.get("transBatchA"):
+            one = (*one[1:-1], one[0], one[-1])
+        if node.attributes.get("transBatchB"):
+            other = (*other[1:-1], other[0], other[-1])
+        if node.attributes.get("transA"):
+            one = (*one[:-2], one[-1], one[-2])
+        if node.attributes.get("transB"):
+            other = (*other[:-2], other[-1], other[-2])
+        row = one[-2:-1]
+        column = other[-1:] if len(other) > 1 else ()
+        batch = _broadcast(one[:-2], other[:-2]) if len(one) > 2 or len(other) > 2 else ()
+        return [(made(inputs), (*batch, *row, *column))]
+
+    return infer
+
+
+def _in_blocks(node: Any, inputs: Operands) -> Found:
+    first = inputs[0]
+    if first is None or first.shape is None:
+        return [] if first is None else [(first.type, None)]
+    return [(first.type, (*first.shape[:-1], node.attributes.get("N")))]
+
+
+def _type_of(i: int) -> Callable[[Operands], str]:
+    return lambda inputs: getattr(inputs[i], "type", "")
+
+
+def _first_scale(inputs: Operands) -> str:
+    return getattr(inputs[2], "type", "") if len(inputs) > 2 else ""
+
+
+def _quantize(node: Any, inputs: Operands) -> Found:
+    x = inputs[0]
+    zero = inputs[2] if len(inputs) > 2 else None
+    return [] if x is None else [(zero.type if zero else "u8", x.shape)]
+
+
+def _dequantize(node: Any, inputs: Operands) -> Found:
+    x, scale = inputs[:2]
+    return [] if x is None or scale is None else [(scale.type, x.shape)]
+
+
+def _pool(globally: bool) -> Callable[[Any, Operands], Found]:
+    def infer(node: Any, inputs: Operands) -> Found:
+        x, attributes = inputs[0], node.attributes
+        if x is None or x.sizes is None or len(x.sizes) < 3:
+            return [] if x is None else [(x.type, None)]
+        last = attributes.get("channels_last", 0)
+        spatial = x.sizes[1:-1] if last else x.sizes[2:]
+        rank = len(spatial)
+        results = [1] * rank
+        if not globally:
+            window = attributes.get("kernel_shape", [1] * rank)
+            strides = attributes.get("strides", [1] * rank)
+            pads = attributes.get("pads", [0] * 2 * rank)
+            up = attributes.get("ceil_mode", 0)
+            for i, size in enumerate(spatial):
+                left = size + pads[i] + pads[i + rank] - window[i]
+                results[i] = (-(-left // strides[i]) if up else left // strides[i]) + 1
+                if str(attributes.get("auto_pad", "")).startswith("SAME"):
+                    results[i] = -(-size // strides[i])
+        channels = x.sizes[-1] if last else x.sizes[1]
+        shape = (x.sizes[0], *results, channels) if last else (x.sizes[0], channels, *results)
+        return [(x.type, shape)]
+
+    return infer
+
+
+def _concat(node: Any, inputs: Operands) -> Found:
+    parts = [value.sizes for value in inputs[2::3] if value is not None]
+    zero = inputs[1]
+    kind = zero.type if zero else ""
+    if not parts or any(sizes is None for sizes in parts):
+        return [(kind, None)]
+    first = list(parts[0] or ())
+    axis = node.attributes.get("axis", 1) % len(first)
+    first[axis] = sum((sizes or ())[axis] for sizes in parts)
+    return [(kind, tuple(first))]
+
+
+def _convolved(node: Any, inputs: Operands) -> Found:
+    x, w = inputs[:2]
+    if x is None or w is None or x.sizes is None or w.sizes is None:
+        return [] if x is None else [(x.type, None)]
+    attributes = node.attributes
+    rank = len(x.sizes) - 2
+    pads = attributes.get("pads", [0] * 2 * rank)
+    strides = attributes.get("strides", [1] * rank)
+    dilations = attributes.get("dilations", [1] * rank)
+    results = [
+        (x.sizes[1 + i] + pads[i] + pads[i + rank] - (w.sizes[1 + i] - 1) * dilations[i] - 1)
+        // strides[i] + 1
+        for i in range(rank)
+    ]  # fmt: skip
+    return [(x.type, (x.sizes[0], *results, w.sizes[0]))]
+
+
+def _skipped(node: Any, inputs: Operands) -> Found:
+    first = inputs[0]
+    if first is None:
+        return []
+    found: Found = [
+        (first.type, first.shape),
+        ("f32", None),
+        ("f32", None),
+        (first.type, first.shape),
+    ]
+    return found[: len(node.outputs)]
+
+
+def _halved(node: Any, inputs: Operands) -> Found:
+    x = inputs[0]
+    if x is None or x.shape is None:
+        return [] if x is None else [(x.type, None)]
+    last = x.shape[-1]
+    return [(x.type, (*x.shape[:-1], last // 2 if isinstance(last, int) else None))]
+
+
+# Small graphs
+
+
+def bias_gelu(n: Lowering) -> Expression:
+    from anydml.ops._registry import OPERATORS
+
+    if not n.has(1):
+        return n.emit("ACTIVATION_GELU", n.view(0))
+    sizes = n.output()[1]
+    return n.emit(
+        "ELEMENT_WISE_ADD1", n.broadcast(0, sizes), n.broadcast(1, sizes),
+        fused_activation=OPERATORS["ACTIVATION_GELU"](),
+    )  # fmt: skip
+
+
+def quick_gelu(n: Lowering) -> Expression:
+    from anydml.ops._fields import ScaleBias
+
+    x = n.view(0)
+    alpha = n.get("alpha", 1.702)
+    scaled = x
+    if alpha != 1:
+        scaled = n.emit("ELEMENT_WISE_IDENTITY", x, scale_bias=ScaleBias(alpha, 0.0))
+    return n.emit("ELEMENT_WISE_MULTIPLY", x, n.emit("ACTIVATION_SIGMOID", scaled))
+
+
+def skip_normalization(use_mean: bool) -> Lower:
+    def lower(n: Lowering) -> list[Expression | None]:
+        sizes = padded_right(n.shape())
+        bias = 4 if use_mean else 3
+
+        def spread(i: int) -> Expression:
+            own = padded_right(padded(n.shape(i), len(n.shape())))
+            from anydml.onnx.lower.node import strides_to
+
+            return n.view(i, sizes, strides_to(own, sizes))
+
+        out = [(n.output()[0], sizes)]
+        total = n.emit("ELEMENT_WISE_ADD", n.view(0, sizes), spread(1), outputs=out)
+        if n.has(bias):
+            total = n.emit("ELEMENT_WISE_ADD", total, spread(bias), outputs=out)
+        last = len(n.shape()) - 1
+
+        def vector(i: int) -> Expression | None:
+            return n.vector(i, len(sizes), last) if n.has(i) else None
+
+        result = n.emit(
+            "MEAN_VARIANCE_NORMALIZATION2", total, vector(2), vector(3) if use_mean else None,
+            outputs=out, axes=list(range(last, len(sizes))), use_mean=use_mean, use_variance=True,
+            epsilon=n.get("epsilon", 1e-12 if use_mean else 1e-6),
+        )  # fmt: skip
+        return [result, None, None, total][: len(n.results)]
+
+    return lower
+
+
+def _skip_query(node: Any, _: Operands) -> str:
+    means = any(node.outputs[1:3])
+    return "the outputs of mean and inverse deviation" if means else ""
+
+
+def bias_split_gelu(n: Lowering) -> Expression:
+    sizes = padded(n.shape())
+    data_type = n.output()[0]
+    total = n.emit(
+        "ELEMENT_WISE_ADD", n.view(0), n.broadcast(1, sizes), outputs=[(data_type, sizes)]
+    )
+    half = n.output()
+    one, other = n.emit_all("SPLIT", total, outputs=[half, half], axis=len(sizes) - 1)
+    return n.emit("ELEMENT_WISE_MULTIPLY", one, n.emit("ACTIVATION_GELU", other))
+
+
+def bias_add(n: Lowering) -> Expression:
+    sizes = n.output()[1]
+    total = n.emit("ELEMENT_WISE_ADD", n.view(0), n.broadcast(1, sizes))
+    return n.emit("ELEMENT_WISE_ADD", total, n.broadcast(2, sizes))
+
+
+def _blocks_query(node: Any, _: Operands) -> str:
+    bits = node.attributes.get("bits", 4)
+    return f"{bits} bits" if bits not in (4, 8) else ""
+
+
+def _sigmoid_query(node: Any, inputs: Operands) -> str:
+    return "" if len(inputs) > 4 and all(inputs) else "it needs both zero points"
+
+
+_T: Final = f"T={FLOATS}"
+_EIGHT: Final = "T=u8 i8"
+
+
+def _row(
+    name: str,
+    types: str,
+    formals: str,
+    lower: Lower,
+    infer: Callable[[Any, Operands], Found] = _same,
+    *,
+    query: Any = None,
+    constants: Mapping[int, Sequence[int]] | None = None,
+) -> Row:
+    return Row(
+        name, (1,), {1: types}, lower, constants or {}, True, query, DOMAIN,
+        tuple(formals.split()), infer,
+    )  # fmt: skip
+
+
+CONTRIB: Final = (
+    _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved),
+    _row("QuantizeLinear", "T1=f16 f32 i32; T2=u8 i8", "T1 - T2 -> T2",
+         quantized.linear("QUANTIZE"), _quantize),
+    _row("DequantizeLinear", "T1=u8 i8 i32; T2=f16 f32", "T1 T2 T1 -> T2",
+         quantized.linear("DEQUANTIZE"), _dequantize),
+    _row("Gelu", _T, "T -> T", unary("ACTIVATION_GELU")),
+    _row("BiasGelu", _T, "T T -> T", bias_gelu),
+    _row("FastGelu", _T, "T T -> T", bias_gelu),
+    _row("FusedMatMul", _T, "T T -> T", matrices.fused_matmul, _product(0, 1, _type_of(0))),
+    _row("DynamicQuantizeMatMul", "T1=f32; T2=u8 i8", "T1 T2 T1 T2 T1 -> T1",
+         matrices.dynamic_quantized_product, _product(0, 1, _type_of(0))),
+    _row("QLinearSigmoid", _EIGHT, "T - T - T -> T", quantized.quantized_sigmoid,
+         query=_sigmoid_query),
+    _row("QLinearConcat", "TF=f32; T8=u8 i8; TV=u8 i8 f32", "TF T8 TV -> T8",
+         quantized.quantized_concat, _concat),
+    _row("QLinearAveragePool", _EIGHT, "T - T - T -> T", windows.quantized_pooling(False),
+         _pool(False)),
+    _row("QLinearGlobalAveragePool", _EIGHT, "T - T - T -> T", windows.quantized_pooling(True),
+         _pool(True)),
+    _row("QLinearAdd", "T=i8 u8", "T - T T - T - T -> T", quantized.quantized_add, _pair(0, 3)),
+    _row("MatMulIntegerToFloat", "T1=u8 i8; T2=u8 i8; T3=f16 f32", "T1 T2 T3 T3 T1 T2 T3 -> T3",
+         matrices.integer_product_to_float, _product(0, 1, _first_scale)),
+    _row("SkipLayerNormalization", _T, "T T T T T -> T - - T", skip_normalization(True), _skipped,
+         query=_skip_query),
+    _row("SkipSimplifiedLayerNormalization", _T, "T T T T -> T - - T", skip_normalization(False),
+         _skipped, query=_skip_query),
+    _row("BiasSplitGelu", _T, "T T -> T", bias_split_gelu, _halved),
+    _row("BiasAdd", _T, "T T T -> T", bias_add),
+    _row("QuickGelu", _T, "T -> T", quick_gelu),
+    _row("MatMulNBits", "T1=f16 f32; T2=u8", "T1 T2 T1 T2 -> T1", quantized.matmul_in_blocks,
+         _in_blocks, query=_blocks_query),
+)  # fmt: skip
+"""The rows of com.microsoft."""
+
+__all__ = ["CONTRIB", "DOMAIN", "type_name"]

@@ -1,0 +1,1 @@
+"""Nodes as DirectML operators: one module for each family of operators."""

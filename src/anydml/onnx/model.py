@@ -1,0 +1,223 @@
+"""`OnnxModel`: an ONNX model, what DirectML makes of it, and how it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentTypeError, ModelError, Violation
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.graphs.desc import GraphDesc
+from anydml.onnx.cleanup import clean
+from anydml.onnx.nodes import Graph, Removed
+from anydml.onnx.partition import Partition, partitions
+from anydml.onnx.read import Source, read_bytes, read_file, read_proto
+from anydml.onnx.table import infer_without_schema
+from anydml.onnx.types import Value
+from anydml.onnx.verdict import Judged, judge
+from anydml.ops._descriptor import Descriptor
+
+if TYPE_CHECKING:
+    from anydml.devices.device import Device
+    from anydml.onnx.run import CompiledModel
+
+
+@dataclass(frozen=True)
+class OnnxNode:
+    """A node of an ONNX model.
+
+    Attributes
+    ----------
+    name : str
+        Its name, or that of its first output.
+    operator : str
+        ONNX's operator, with its domain if that is not ai.onnx.
+    place : str
+        Where ONNX Runtime's DirectML provider runs it: ``"graph"``, ``"alone"`` (an operator of its
+        own), ``"cpu"``, or ``"refused"`` (DirectML returns E_INVALIDARG).
+    reason : str
+        Why it is not part of a graph; empty if it is.
+    descriptors : tuple of Descriptor
+        The DirectML operators that it becomes, if all its shapes are known.
+    violations : tuple of Violation
+        The rules that they break at the latest feature level.
+    """
+
+    name: str
+    operator: str
+    place: str
+    reason: str
+    descriptors: tuple[Descriptor, ...]
+    violations: tuple[Violation, ...]
+
+
+class OnnxModel:
+    """An ONNX model as ONNX Runtime's DirectML provider takes it; made by `read_onnx`.
+
+    Attributes
+    ----------
+    name : str
+        The name of the file.
+    removed : tuple of Removed
+        The nodes that ONNX Runtime removes before it places the others.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        shapes: Mapping[str, Sequence[int]],
+        dims: Mapping[str, int],
+        exact: bool,
+    ) -> None:
+        self.name = source.name
+        self.exact = exact
+        self.source = source
+        self.graph: Graph = clean(source, shapes, dims, infer_without_schema)
+
+    @property
+    def removed(self) -> tuple[Removed, ...]:
+        """The nodes that ONNX Runtime removes before it places the others, with the reasons."""
+        return tuple(self.graph.removed)
+
+    @cached_property
+    def verdicts(self) -> list[Judged]:
+        """Where the provider runs the nodes, at the latest feature level."""
+        return judge(self.graph, LATEST, True)
+
+    def judged_for_run(self, level: FeatureLevel) -> list[Judged]:
+        """How a run computes the nodes at a feature level."""
+        if level is LATEST and self.exact:
+            return self.verdicts
+        return judge(self.graph, level, self.exact)
+
+    @cached_property
+    def nodes(self) -> tuple[OnnxNode, ...]:
+        """The nodes in the order of the file, without those that are removed."""
+        return tuple(
+            OnnxNode(
+                item.node.name, item.node.title, item.place, item.reason,
+                tuple(item.descriptors), tuple(item.violations),
+            )
+            for item in self.verdicts
+        )  # fmt: skip
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """The parts of the model that become one graph each."""
+        return partitions(self.verdicts, self.graph, True)
+
+    @property
+    def graphs(self) -> tuple[GraphDesc, ...]:
+        """The graphs that the provider makes."""
+        return tuple(part.desc for part in self.partitions)
+
+    @property
+    def inputs(self) -> dict[str, Value]:
+        """The inputs by name."""
+        return {value.name: value for value in self.graph.inputs}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs."""
+        return tuple(self.graph.outputs)
+
+    def names(self) -> list[str]:
+        """The names of all tensors that nodes compute, then further outputs."""
+        found = [name for item in self.graph.nodes for name in item.outputs if name]
+        return list(dict.fromkeys((*found, *self.outputs)))
+
+    def producer(self, name: str) -> str:
+        """The node that computes a tensor, as ``node 'conv1' (Conv)``; empty if none does."""
+        unique = self.graph.outputs.get(name, self.graph.names.get(name, name))
+        return next(
+            (
+                f"node {short_repr(node.name)} ({node.title})"
+                for node in self.graph.nodes
+                if unique in node.outputs
+            ),
+            "",
+        )
+
+    def free_dimensions(self) -> list[str]:
+        """What must be given before every shape is known, for a message."""
+        return [
+            f"input {short_repr(value.name)} has free dimensions "
+            + ", ".join("?" if s is None else str(s) for s in value.shape if not isinstance(s, int))
+            if value.shape is not None
+            else f"input {short_repr(value.name)} has no shape"
+            for value in self.graph.inputs
+            if value.sizes is None
+        ]
+
+    def check(self, feature_level: FeatureLevel | str = LATEST) -> list[Violation]:
+        """Every rule that an operator breaks, with the name of its node.
+
+        Parameters
+        ----------
+        feature_level : FeatureLevel or str
+            As ``"5_0"``.
+        """
+        level = FeatureLevel.parse(feature_level)
+        found = self.verdicts if level is LATEST else judge(self.graph, level, True)
+        return [violation for item in found for violation in item.violations]
+
+    def compile(self, device: Device, outputs: Sequence[str] = ()) -> CompiledModel:
+        """The model, ready to run.
+
+        Parameters
+        ----------
+        device : Device
+            Where it runs. Nodes that the provider leaves to the CPU are run by ONNX Runtime, which
+            must be installed then (``pip install 'anydml[onnxruntime]'``).
+        outputs : sequence of str, optional
+            Further tensors of the model that a run returns.
+
+        Raises
+        ------
+        ModelError
+            A dimension is free, DirectML refuses a node, or a node cannot run on this machine; the
+            message has all of them.
+        """
+        from anydml.onnx.run import CompiledModel
+
+        return CompiledModel(self, device, outputs)
+
+    def __repr__(self) -> str:
+        return f"<OnnxModel {self.name!r}: {len(self.graph.nodes)} nodes>"
+
+
+def load_model(
+    model: Any,
+    shapes: Mapping[str, Sequence[int]],
+    dims: Mapping[str, int],
+    exact: bool,
+    memory_limit: int,
+) -> OnnxModel:
+    """The model in a file, in bytes or of a message; see `anydml.read_onnx`."""
+    if isinstance(model, bytes):
+        source = read_bytes(model, "model", None, memory_limit)
+    elif isinstance(model, str | Path):
+        source = read_file(model, memory_limit)
+    elif hasattr(model, "graph") and hasattr(model, "opset_import"):
+        source = read_proto(model, "model", None, memory_limit)
+    else:
+        raise ArgumentTypeError(
+            f"model: expected a path, bytes or an onnx.ModelProto, got {short_repr(model)}"
+        )
+    return OnnxModel(source, _sizes("shapes", shapes), _counts("dims", dims), exact)
+
+
+def _sizes(what: str, given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(_counts(what, dict.fromkeys([name], n))[name] for n in sizes)
+            for name, sizes in given.items()}  # fmt: skip
+
+
+def _counts(what: str, given: Mapping[str, int]) -> dict[str, int]:
+    for name, size in given.items():
+        if isinstance(size, bool) or not hasattr(size, "__index__") or not 0 <= size < 2**32:
+            raise ModelError(f"{what}[{name!r}]: expected an integer in 0..2^32 - 1, got {size!r}.")
+    return {name: int(size) for name, size in given.items()}

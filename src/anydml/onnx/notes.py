@@ -1,0 +1,113 @@
+"""What a report says of a node beside its verdict: known mistakes and limits of hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from anydml.onnx.nodes import Graph
+from anydml.onnx.verdict import Judged
+from anydml.ops._descriptor import Descriptor
+
+_LARGEST_CHANNEL: Final = 65_535
+
+Note = Callable[[Judged, Graph], str | None]
+
+
+def _types(item: Judged, graph: Graph) -> tuple[str, str]:
+    first, result = item.node.inputs[0], item.node.outputs[0]
+    return graph.values[first].type, graph.values[result].type
+
+
+def _cast(item: Judged, graph: Graph) -> str | None:
+    source, target = _types(item, graph)
+    if source in ("f16", "f32", "f64") and target == "bool":
+        return "the provider truncates before it compares: 0.5 becomes false (ONNX: true)"
+    return None
+
+
+def _fast_gelu(item: Judged, graph: Graph) -> str | None:
+    return "DirectML computes the exact GELU, not the approximation by tanh"
+
+
+def _pad(item: Judged, graph: Graph) -> str | None:
+    pads = graph.values[item.node.inputs[1]].data if len(item.node.inputs) > 1 else None
+    if pads is not None and (pads < 0).any():
+        return "the provider computes negative paddings wrongly"
+    return None
+
+
+def _columns(item: Judged, graph: Graph) -> str | None:
+    pads = item.node.attributes.get("pads", ())
+    half = len(pads) // 2
+    if list(pads[:half]) != list(pads[half:]):
+        return "the provider takes the paddings of the start for both ends"
+    return None
+
+
+def _per_axis(item: Judged, graph: Graph) -> str | None:
+    scale = graph.values[item.node.inputs[1]].sizes
+    if item.node.version >= 21 and scale is not None and len(scale) == 1 and scale != (1,):
+        return "the provider ignores axis from version 21 on: E_INVALIDARG, or wrong values"
+    return None
+
+
+def _reciprocal(item: Judged, graph: Graph) -> str | None:
+    found = _per_axis(item, graph)
+    if found is None and item.node.operator == "QuantizeLinear":
+        return (
+            "hardware multiplies by the FLOAT32 reciprocal of the scale, so results may differ "
+            "by 1 from a division"
+        )
+    return found
+
+
+def _clip(item: Judged, graph: Graph) -> str | None:
+    kind, _ = _types(item, graph)
+    given = [name for name in item.node.inputs[1:] if name]
+    if kind == "i64" and len(given) < 2:
+        return "on INT64 without both bounds DirectML gives wrong values"
+    return None
+
+
+def _squeeze(item: Judged, graph: Graph) -> str | None:
+    if item.node.version >= 13 and len(item.node.inputs) < 2:
+        return "the provider fails without axes"
+    return None
+
+
+_BY_OPERATOR: Final[dict[str, Note]] = {
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Clip": _clip,
+    "Col2Im": _columns,
+    "DequantizeLinear": _per_axis,
+    "FastGelu": _fast_gelu,
+    "Pad": _pad,
+    "QuantizeLinear": _reciprocal,
+    "Squeeze": _squeeze,
+}
+
+
+def _hardware(desc: Descriptor) -> Iterator[str]:
+    """What drivers are known to refuse although the page allows it."""
+    fields = vars(desc)
+    if desc.NAME == "QUANTIZED_LINEAR_CONVOLUTION" and fields["filter_scale_tensor"].sizes[1] > 1:
+        yield "drivers are known to refuse a filter that is quantized per channel"
+    if desc.NAME == "ELEMENT_WISE_QUANTIZE_LINEAR" and fields["zero_point_tensor"] is None:
+        yield "drivers are known to refuse quantization without a zero point"
+    if desc.NAME in ("MATRIX_MULTIPLY_INTEGER", "QUANTIZED_LINEAR_MATRIX_MULTIPLY"):
+        zeros = [fields[f"{side}_zero_point_tensor"] for side in "ab"]
+        if any(zero is not None and any(n > 1 for n in zero.sizes[:-2]) for zero in zeros):
+            yield "drivers are known to refuse zero points for each matrix of a batch"
+    if desc.NAME == "GEMM" and fields["output_tensor"].sizes[1] > _LARGEST_CHANNEL:
+        yield f"drivers are known to fail with more than {_LARGEST_CHANNEL} channels"
+
+
+def notes(item: Judged, graph: Graph) -> list[str]:
+    """What is known of a node that runs: mistakes of the provider, and limits of drivers."""
+    if item.place == "cpu":
+        return []
+    note = _BY_OPERATOR.get(item.node.operator)
+    found = note(item, graph) if note is not None else None
+    return [*([found] if found else []), *(t for d in item.descriptors for t in _hardware(d))]

@@ -1,0 +1,157 @@
+"""Partitions: the nodes of a model that become one DirectML graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import Final
+
+from anydml.graphs.build import Expression, GraphBuilder
+from anydml.graphs.desc import GraphDesc
+from anydml.onnx.nodes import Graph
+from anydml.onnx.types import Value
+from anydml.onnx.verdict import Judged, lower_node, tensor_desc
+
+_CONSTANT_BYTES: Final = 8
+"""Constants below this size become constant nodes."""
+
+_OWNED_ELEMENTS: Final = 64
+"""Constants of at most this many elements are owned by every graph that reads them."""
+
+
+@dataclass(eq=False)
+class Partition:
+    """Nodes that become one graph.
+
+    Attributes
+    ----------
+    nodes : list of Judged
+        In the order of the model.
+    outputs : list of str
+        The values that others read, or that the model returns.
+    owned : set of str
+        Constants that are bound once.
+    """
+
+    nodes: list[Judged]
+    outputs: list[str]
+    graph: Graph
+    owned: set[str]
+    exact: bool
+    embeds: bool = True
+    reads: dict[str, Value] = field(default_factory=dict)
+
+    @cached_property
+    def desc(self) -> GraphDesc:
+        """The graph."""
+        builder = GraphBuilder()
+        made: dict[str, Expression] = {}
+
+        def source(value: Value) -> Expression:
+            if value.name not in made:
+                made[value.name] = self._input(builder, value)
+            return made[value.name]
+
+        for item in self.nodes:
+            values = self.graph.values
+            inputs = [values[name] if name else None for name in item.node.inputs]
+            outputs = [values[name] if name else None for name in item.node.outputs]
+            labels = _labels(item)
+            _, results = lower_node(
+                item, inputs, outputs, builder, source, self.exact, labels.__next__
+            )
+            for value, result in zip(outputs, results, strict=False):
+                if value is not None and result is not None:
+                    made[value.name] = result
+        return builder.build(**{name: made[name] for name in self.outputs})
+
+    def _input(self, builder: GraphBuilder, value: Value) -> Expression:
+        if value.data is not None and self.embeds and value.nbytes < _CONSTANT_BYTES:
+            desc = tensor_desc(value)
+            data = value.data.tobytes().ljust(desc.total_tensor_size_in_bytes, b"\0")
+            return builder.constant(data, desc, name=value.name)
+        self.reads[value.name] = value
+        flags = "OWNED_BY_DML" if value.name in self.owned else "NONE"
+        return builder.input(value.name, tensor_desc(value, flags=flags))
+
+
+def _labels(item: Judged) -> Iterator[str]:
+    """Names of the operators of a node, as the provider gives them."""
+    first = next(name for name in item.node.outputs if name)
+    return (f"{first}_dmlEp_{i}" for i in count())
+
+
+def stages(judged: Sequence[Judged], is_member: Sequence[bool]) -> list[int]:
+    """For each node a number: members with one number form a graph without a cycle.
+
+    Members have even numbers, others odd ones; a node never reads from a higher number.
+    """
+    made: dict[str, int] = {}
+    found = []
+    for item, member in zip(judged, is_member, strict=True):
+        stage = max((made[name] for name in item.node.inputs if name in made), default=-1)
+        if stage < 0:
+            stage = 0 if member else -1
+        if (stage % 2 == 0) is not member:
+            stage += 1
+        found.append(stage)
+        made.update((name, stage) for name in item.node.outputs if name)
+    return found
+
+
+def partitions(
+    judged: Sequence[Judged],
+    graph: Graph,
+    exact: bool,
+    wanted: Iterable[str] = (),
+    is_member: Sequence[bool] | None = None,
+    embeds: bool = True,
+) -> list[Partition]:
+    """The partitions of a model, in an order in which each follows those that it reads.
+
+    Parameters
+    ----------
+    judged : sequence of Judged
+        The nodes.
+    graph : Graph
+        The model.
+    exact : bool
+        Whether mistakes of the provider are repeated.
+    wanted : iterable of str
+        Values that are needed outside, besides the model's outputs.
+    is_member : sequence of bool, optional
+        Which nodes become graphs; by default those that the provider puts in graphs.
+    embeds : bool
+        Whether the smallest constants become constant nodes.
+    """
+    member = [item.place == "graph" for item in judged] if is_member is None else is_member
+    numbers = stages(judged, member)
+    groups: dict[int, list[Judged]] = {}
+    for item, stage, inside in zip(judged, numbers, member, strict=True):
+        if inside:
+            groups.setdefault(stage, []).append(item)
+    readers: dict[str, set[int]] = {}
+    for item, stage, inside in zip(judged, numbers, member, strict=True):
+        for name in item.node.inputs:
+            readers.setdefault(name, set()).add(stage if inside else -1 - id(item))
+    needed = {*graph.outputs.values(), *wanted}
+    found = []
+    for stage in sorted(groups):
+        nodes = groups[stage]
+        outputs = [
+            name
+            for item in nodes
+            for name in item.node.outputs
+            if name and (name in needed or readers.get(name, set()) - {stage})
+        ]
+        owned = {
+            name
+            for item in nodes
+            for name in item.node.inputs
+            if name and (value := graph.values[name]).data is not None
+            and (readers[name] == {stage} or value.data.size <= _OWNED_ELEMENTS)
+        }  # fmt: skip
+        found.append(Partition(nodes, outputs, graph, owned, exact, embeds))
+    return found

@@ -1,0 +1,216 @@
+"""What `anydml check MODEL.onnx` says, as lines and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from anydml.core._json import short_repr
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.problems import Problem
+from anydml.core.releases import describe, first_release, first_windows
+from anydml.onnx.model import OnnxModel
+from anydml.onnx.notes import notes
+from anydml.onnx.partition import stages
+from anydml.onnx.verdict import Judged, judge
+
+LOWEST_DEVICE: Final = FeatureLevel.LEVEL_5_0
+"""The level at which ONNX Runtime's provider creates its device."""
+
+_LATER: Final = (
+    "ONNX Runtime fuses further operators after it has placed the nodes (activations, GELU, "
+    "attention, quantized pairs); this changes rounding, and is not imitated"
+)
+_MOST_NAMES: Final = 3
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The report of a model that cannot be read."""
+
+    name: str
+    unreadable: tuple[str, ...]
+
+    good: ClassVar[bool] = False
+
+    def lines(self) -> Iterator[str]:
+        """Nothing else is known."""
+        yield from ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+        details = [Problem(text).as_json() for text in self.unreadable]
+        return {
+            "model": self.name, "good": False, "problems": self.unreadable, "details": details,
+        }  # fmt: skip
+
+
+class Report:
+    """What is known of a model at a feature level.
+
+    Parameters
+    ----------
+    model : OnnxModel
+        The model.
+    level : FeatureLevel
+        What operators are checked against.
+    """
+
+    def __init__(self, model: OnnxModel, level: FeatureLevel) -> None:
+        self.unreadable: tuple[str, ...] = ()
+        self.model = model
+        self.level = level
+        self.judged = model.verdicts if level is LATEST else judge(model.graph, level, True)
+        self._lowest = {item.node.name: _lowest(item) for item in self.judged}
+
+    @property
+    def good(self) -> bool:
+        """Whether DirectML refuses no node."""
+        return not any(item.place == "refused" for item in self.judged)
+
+    @property
+    def lowest(self) -> FeatureLevel | None:
+        """The lowest level that accepts all operators; None if no level does."""
+        levels = [level for item in self.judged if item.descriptors
+                  for level in [self._lowest[item.node.name]]]  # fmt: skip
+        if any(level is None for level in levels):
+            return None
+        return max((level for level in levels if level is not None), default=min(FeatureLevel))
+
+    def graph_count(self) -> int:
+        """How many graphs the provider makes."""
+        member = [item.place == "graph" for item in self.judged]
+        found = zip(stages(self.judged, member), member, strict=True)
+        return len({stage for stage, inside in found if inside})
+
+    def counts(self) -> Counter[str]:
+        """How many nodes have each place."""
+        return Counter(item.place for item in self.judged)
+
+    def warnings(self) -> list[str]:
+        """What holds for the whole model."""
+        found = [*self.model.source.warnings, *self.model.free_dimensions()]
+        if self.level < LOWEST_DEVICE:
+            found.append(
+                f"ONNX Runtime's provider creates its device at level {LOWEST_DEVICE.suffix} or "
+                f"above; at {self.level.suffix} it cannot be created, and only the rules of the "
+                "operators are checked here"
+            )
+        return found
+
+    def lines(self) -> Iterator[str]:
+        """The report as text."""
+        for item in self.judged:
+            yield from self._node_lines(item)
+        for warning in self.warnings():
+            yield f"Warning: {warning}."
+        if self.model.free_dimensions():
+            yield "  Give --shape NAME=1,3,224,224 or --dim NAME=1; dimensions are not guessed."
+        yield from self._summary()
+
+    def _node_lines(self, item: Judged) -> Iterator[str]:
+        said = notes(item, self.model.graph)
+        if item.place == "graph" and not said and not _observed(item):
+            return
+        name = f"{short_repr(item.node.name)} ({item.node.title})"
+        yield f"{name}: {item.place}" + (f": {item.reason}" if item.reason else "")
+        for violation in item.violations:
+            yield f"  {violation}"
+        if item.place == "refused":
+            lowest = self._lowest[item.node.name]
+            accepted = "none" if lowest is None else describe(lowest)
+            yield f"  Lowest feature level that accepts it: {accepted}"
+        for text in _observed(item):
+            yield f"  Accepted by DirectML, not on its page: {text}"
+        for note in said:
+            yield f"  Note: {note}."
+
+    def _summary(self) -> Iterator[str]:
+        removed = Counter(
+            item.operator if item.why != "a constant" else "constant" for item in self.model.removed
+        )
+        if removed:
+            names = ", ".join(f"{count} {name}" for name, count in removed.most_common(_MOST_NAMES))
+            more = "" if len(removed) <= _MOST_NAMES else ", …"
+            yield f"Removed before nodes are placed: {removed.total()} nodes ({names}{more})"
+        counts = self.counts()
+        graphs = self.graph_count()
+        yield (
+            f"{len(self.judged)} nodes: {counts['graph']} in {graphs} "
+            f"graph{'' if graphs == 1 else 's'}, {counts['alone']} alone, {counts['cpu']} on the "
+            f"CPU, {counts['refused']} refused (feature level {self.level.suffix})"
+        )
+        lowest = self.lowest
+        if lowest is None:
+            yield "No feature level accepts the model"
+        else:
+            yield f"Lowest feature level that accepts the operators: {describe(lowest)}"
+        yield f"Note: {_LATER}."
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+        counts, lowest = self.counts(), self.lowest
+        return {
+            "model": self.model.name,
+            "good": self.good,
+            "feature_level": self.level.suffix,
+            "minimum_feature_level": None if lowest is None else lowest.suffix,
+            "minimum_directml": None if lowest is None else first_release(lowest).version,
+            "minimum_windows": None if lowest is None else first_windows(lowest) or None,
+            "summary": {
+                "nodes": len(self.judged),
+                "graphs": self.graph_count(),
+                **{place: counts[place] for place in ("graph", "alone", "cpu", "refused")},
+            },
+            "warnings": self.warnings(),
+            "nodes": [self._node_json(item) for item in self.judged],
+            "removed": [
+                {"name": item.name, "operator": item.operator, "reason": item.why}
+                for item in self.model.removed
+            ],
+        }
+
+    def _node_json(self, item: Judged) -> dict[str, Any]:
+        lowest = self._lowest[item.node.name]
+        return {
+            "name": item.node.name,
+            "operator": item.node.title,
+            "version": item.node.version,
+            "place": item.place,
+            "code": item.code or None,
+            "reason": item.reason or None,
+            "operators": [desc.NAME for desc in item.descriptors],
+            "minimum_feature_level": None if lowest is None else lowest.suffix,
+            "notes": notes(item, self.model.graph),
+            "observed_deviations": _observed(item),
+            "violations": [
+                {
+                    "path": violation.path,
+                    "rule": violation.rule,
+                    "got": str(violation.got),
+                    "code": violation.code,
+                    "accepted": violation.accepted,
+                }
+                for violation in item.violations
+            ],
+        }
+
+
+def _observed(item: Judged) -> list[str]:
+    """What DirectML accepts of a node although a page forbids it."""
+    found = [
+        f"{desc.NAME}: {deviation.accepted} ({deviation.evidence})"
+        for desc in item.descriptors
+        for deviation in desc.deviations(LATEST)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _lowest(item: Judged) -> FeatureLevel | None:
+    """The lowest level that accepts the operators of a node."""
+    levels = [desc.minimum_level() for desc in item.descriptors]
+    if not levels or any(level is None for level in levels):
+        return None
+    return max(level for level in levels if level is not None)

@@ -1,0 +1,367 @@
+"""Running a model: graphs and operators on a device, other nodes by ONNX Runtime on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core.errors import BindingError, ModelError
+from anydml.graphs.build import GraphBuilder
+from anydml.graphs.check import CONSTANTS_SINCE
+from anydml.graphs.compiled import CompiledGraph
+from anydml.onnx.cpu import CpuNode, is_available
+from anydml.onnx.folding import shape_or_size
+from anydml.onnx.lower.node import UnsupportedError
+from anydml.onnx.partition import Partition, partitions, stages
+from anydml.onnx.read import load_onnx
+from anydml.onnx.shapes import infer
+from anydml.onnx.table import infer_without_schema
+from anydml.onnx.types import DATA_TYPES, Array, Value, name_of_numpy, numpy_type, type_number
+from anydml.onnx.verdict import Judged, lower_node, tensor_desc
+
+if TYPE_CHECKING:
+    from anydml.devices.device import Device
+    from anydml.onnx.model import OnnxModel
+
+Arrays = dict[str, Array]
+
+
+class CompiledModel:
+    """An ONNX model that is ready to run; made by `OnnxModel.compile`.
+
+    Parameters
+    ----------
+    model : OnnxModel
+        The model.
+    device : Device
+        Where it runs.
+    outputs : sequence of str
+        Further tensors that a run returns.
+    """
+
+    def __init__(self, model: OnnxModel, device: Device, outputs: Sequence[str] = ()) -> None:
+        self._model = model
+        self._device = device
+        self._graph = model.graph
+        self._wanted = {name: self._unique(name) for name in outputs}
+        judged = model.judged_for_run(device.feature_level)
+        self._refuse(judged)
+        self._steps = self._plan(judged)
+
+    @property
+    def device(self) -> Device:
+        """The device that it was compiled for."""
+        return self._device
+
+    def __repr__(self) -> str:
+        return f"<CompiledModel {self._model.name!r} on {self._device!r}>"
+
+    def _unique(self, name: str) -> str:
+        unique = self._graph.names.get(name, name)
+        unique = self._graph.outputs.get(name, unique)
+        if unique not in self._graph.values:
+            raise ModelError(f"outputs: expected names of tensors of the model, got {name!r}.")
+        return unique
+
+    def _refuse(self, judged: Sequence[Judged]) -> None:
+        problems = []
+        free = self._model.free_dimensions()
+        if free:
+            problems += [f"{text[0].upper()}{text[1:]}." for text in free]
+            problems.append("Give --shape NAME=1,3,224,224 or --dim NAME=1 (shapes= or dims=).")
+        for item in judged:
+            if item.place == "refused":
+                problems += [f"Node {violation}" for violation in item.violations]
+            elif not item.on_device and not _on_host(item):
+                if item.node.has_subgraphs:
+                    problems.append(f"Node {short_repr(item.node.name)}: {item.reason}.")
+                elif not is_available():
+                    problems.append(
+                        f"Node {short_repr(item.node.name)} ({item.node.title}) runs on the CPU: "
+                        f"{item.reason}. Install ONNX Runtime with "
+                        "`pip install 'anydml[onnxruntime]'`."
+                    )
+        if problems:
+            raise ModelError(*problems)
+
+    def _plan(self, judged: Sequence[Judged]) -> list[Callable[[Arrays], None]]:
+        member = [
+            item.on_device and item.static and bool(item.row and item.row.graph) for item in judged
+        ]
+        numbers = stages(judged, member)
+        wanted = self._wanted.values()
+        embeds = self._device.feature_level >= CONSTANTS_SINCE
+        parts = partitions(judged, self._graph, self._model.exact, wanted, member, embeds)
+        inside_graphs = sorted({s for s, inside in zip(numbers, member, strict=True) if inside})
+        steps: list[tuple[int, Callable[[Arrays], None]]] = [
+            (stage, _GraphStep(part, self._device))
+            for stage, part in zip(inside_graphs, parts, strict=True)
+        ]
+        for item, stage, inside in zip(judged, numbers, member, strict=True):
+            if not inside:
+                steps.append((stage, _NodeStep(item, self._model, self._device)))
+        return [step for _, step in sorted(steps, key=lambda pair: pair[0])]
+
+    def __call__(self, /, **inputs: Any) -> Arrays:
+        """Run on inputs and return the outputs.
+
+        Parameters
+        ----------
+        **inputs : array_like
+            Every input by name, of its type and shape.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The outputs, then the further tensors that `compile` was asked for, by name.
+
+        Raises
+        ------
+        BindingError
+            An input is missing, unknown, or of another type or shape.
+        """
+        arrays = self._bound(inputs)
+        for step in self._steps:
+            step(arrays)
+        names = {**self._graph.outputs, **self._wanted}
+        return {name: self._result(unique, arrays) for name, unique in names.items()}
+
+    def _result(self, unique: str, arrays: Arrays) -> Array:
+        value = self._graph.values[unique]
+        found = arrays.get(unique, value.data)
+        if found is None:
+            raise ModelError(
+                f"Output {short_repr(unique)}: expected a tensor that a node computes."
+            )
+        if _is_four_bits(value):
+            return _unpacked(found, value)
+        return np.array(found) if value.data is not None or unique in self._model.inputs else found
+
+    def _bound(self, inputs: Mapping[str, Any]) -> Arrays:
+        expected = self._model.inputs
+        for name in inputs:
+            if name not in expected:
+                raise BindingError(
+                    f"{name}: expected an input of the model ({', '.join(expected)})"
+                    f"{did_you_mean(name, expected)}"
+                )
+        arrays = {}
+        for name, value in expected.items():
+            if name not in inputs:
+                raise BindingError(f"{name}: expected an array, got none")
+            array = np.asarray(inputs[name])
+            if value.type not in DATA_TYPES:
+                raise BindingError(f"{name}: expected a tensor type of DirectML, got {value.type}")
+            expected_type = _public_type(value.type)
+            if array.dtype != expected_type:
+                raise BindingError(
+                    f"{name}: expected elements of {expected_type}, got {array.dtype}"
+                )
+            if array.shape != value.sizes:
+                raise BindingError(f"{name}: expected shape {value.sizes}, got {array.shape}")
+            arrays[name] = _packed(array) if _is_four_bits(value) else array
+        return arrays
+
+
+def _on_host(item: Judged) -> bool:
+    """Whether a node needs no more than the shape of its input."""
+    return item.row is not None and item.row.lower is None and item.place != "cpu"
+
+
+def _is_four_bits(value: Value) -> bool:
+    return value.type in DATA_TYPES and DATA_TYPES[value.type].bits < 8
+
+
+def _public_type(name: str) -> np.dtype[Any]:
+    """The NumPy type of what a caller binds; four-bit types are those of the `onnx` package."""
+    if DATA_TYPES[name].bits >= 8:
+        return numpy_type(name)
+    kind: np.dtype[Any] = load_onnx().helper.tensor_dtype_to_np_dtype(type_number(name))
+    return kind
+
+
+def _packed(array: Array) -> Array:
+    """Elements of four bits as bytes, the first of two in the low bits."""
+    numbers = array.reshape(-1).astype(np.int8).view(np.uint8) & 15
+    numbers = np.append(numbers, np.zeros(numbers.size % 2, np.uint8))
+    return numbers[0::2] | numbers[1::2] << 4
+
+
+def _unpacked(array: Array, value: Value) -> Array:
+    """The inverse of `_packed`."""
+    numbers = np.stack([array & 15, array >> 4], axis=-1).reshape(-1)[: prod(value.sizes or ())]
+    if value.type == "i4":
+        numbers = (numbers ^ 8).astype(np.int8) - 8
+    return numbers.astype(_public_type(value.type)).reshape(value.sizes or ())
+
+
+def _to_device(array: Array, value: Value) -> Array:
+    """An array as a graph's input of the value has it."""
+    array = np.ascontiguousarray(array)
+    if array.dtype == bool:
+        array = array.view(np.uint8)
+    return array.reshape(tensor_desc(value).storage.sizes)
+
+
+def _from_device(array: Array, value: Value) -> Array:
+    """An output of a graph with the type and shape that it has in the model."""
+    sizes = value.sizes or ()
+    if DATA_TYPES[value.type].bits < 8:
+        return array.reshape(-1)
+    return array.reshape(sizes).view(numpy_type(value.type))
+
+
+class _GraphStep:
+    """A partition on a device."""
+
+    def __init__(self, part: Partition, device: Device) -> None:
+        desc = part.desc
+        self._compiled: CompiledGraph = device.compile_graph(desc)
+        values = part.graph.values
+        read = {tensor.name for tensor in self._compiled.desc.inputs}
+        used = {edge.graph_input_index for edge in desc.input_edges}
+        named = [tensor.name for i, tensor in enumerate(desc.inputs) if i in used]
+        self._inputs = {n: values[n] for n in named if n not in part.owned and n in read}
+        self._outputs = {name: values[name] for name in part.outputs}
+        owned = {n: _to_device(values[n].data, values[n]) for n in named if n in part.owned}  # type: ignore[arg-type]
+        if owned:
+            self._compiled.initialize(**owned)
+
+    def __call__(self, arrays: Arrays) -> None:
+        bound = {
+            name: _to_device(arrays.get(name, value.data), value)  # type: ignore[arg-type]
+            for name, value in self._inputs.items()
+        }
+        found = self._compiled(**bound)
+        for name, value in self._outputs.items():
+            arrays[name] = _from_device(found[name], value)
+
+
+class _NodeStep:
+    """A node of its own: on the device once its shapes are known, or on the CPU."""
+
+    def __init__(self, item: Judged, model: OnnxModel, device: Device) -> None:
+        self._item = item
+        self._model = model
+        self._device = device
+        self._cpu: CpuNode | None = None
+        self._known: dict[Any, tuple[CompiledGraph, list[Value | None]]] = {}
+
+    def __call__(self, arrays: Arrays) -> None:
+        node, item = self._item.node, self._item
+        inputs = [self._value(name, arrays) if name else None for name in node.inputs]
+        if _on_host(item):
+            found = _host(item, inputs[0])
+        elif not item.on_device:
+            found = self._on_cpu(inputs)
+        else:
+            found = self._on_device(inputs)
+        for name, array in zip(node.outputs, found, strict=False):
+            if name:
+                arrays[name] = array
+
+    def _value(self, name: str, arrays: Arrays) -> Value:
+        value = self._model.graph.values[name]
+        array = arrays.get(name, value.data)
+        assert array is not None
+        kind = value.type or name_of_numpy(array.dtype)
+        return Value(name, kind, array.shape if name in arrays else value.sizes, array)
+
+    def _on_cpu(self, inputs: Sequence[Value | None]) -> list[Array]:
+        if self._cpu is None:
+            constants = {n for n, v in self._model.graph.values.items() if v.data is not None}
+            self._cpu = CpuNode(self._item.node, inputs, constants)
+        return self._cpu(inputs)
+
+    def _on_device(self, inputs: Sequence[Value | None]) -> list[Array]:
+        item = self._item
+        positions = item.row.constants_at(item.version) if item.row else ()
+        key = tuple(
+            None if v is None else (v.sizes, v.data.tobytes() if i in positions else None)  # type: ignore[union-attr]
+            for i, v in enumerate(inputs)
+        )
+        if key not in self._known:
+            made = self._compile(inputs, positions)
+            if made is None:
+                return self._on_cpu(inputs)
+            self._known[key] = made
+        compiled, outputs = self._known[key]
+        bound = {}
+        for tensor in compiled.desc.inputs:
+            value = next(v for v in inputs if v is not None and v.name == tensor.name)
+            bound[tensor.name] = _to_device(value.data, value)  # type: ignore[arg-type]
+        found = compiled(**bound) if compiled.desc.nodes else {}
+        finish = _FINISH.get(item.node.operator)
+        if finish is not None:
+            return [finish(found, inputs)]
+        return [
+            np.empty(0) if value is None else _from_device(found[value.name], value)
+            for value in outputs
+        ]
+
+    def _compile(
+        self, inputs: Sequence[Value | None], positions: Sequence[int]
+    ) -> tuple[CompiledGraph, list[Value | None]] | None:
+        """The graph of the node for these inputs; None if the CPU has to run it."""
+        item, node = self._item, self._item.node
+        known = infer(node, inputs, infer_without_schema, self._model.source.proto.ir_version) or []
+        outputs: list[Value | None] = []
+        for i, name in enumerate(node.outputs):
+            value = Value(name, *known[i]) if name and i < len(known) else None
+            if value is not None and value.sizes is None and item.node.operator != "NonZero":
+                return None  # its kernel finds out
+            outputs.append(value)
+        # Only constants may be compiled in: other elements differ from run to run.
+        operands = [
+            v if v is None or i in positions else Value(v.name, v.type, v.shape)
+            for i, v in enumerate(inputs)
+        ]
+        sizes = [v.sizes or () for v in (*operands, *outputs) if v is not None]
+        if any(0 in size for size in sizes):
+            return None
+        builder = GraphBuilder()
+        expressions: dict[str, Any] = {}
+
+        def source(value: Value) -> Any:
+            if value.name not in expressions:
+                expressions[value.name] = builder.input(value.name, tensor_desc(value))
+            return expressions[value.name]
+
+        try:
+            _, results = lower_node(item, operands, outputs, builder, source, self._model.exact)
+        except UnsupportedError:
+            return None
+        if node.operator in _FINISH:
+            named = {f"#{i}": result for i, result in enumerate(results) if result is not None}
+        else:
+            named = {
+                value.name: result
+                for value, result in zip(outputs, results, strict=False)
+                if value is not None and result is not None
+            }
+        return self._device.compile_graph(builder.build(**named)), outputs
+
+
+def _host(item: Judged, value: Value | None) -> list[Array]:
+    """Shape and Size, of a tensor that is there."""
+    found = shape_or_size(item.node, None if value is None else value.sizes)
+    assert found is not None
+    return found
+
+
+def _coordinates(found: Arrays, inputs: Sequence[Value | None]) -> Array:
+    """The rows that NONZERO_COORDINATES counts, as columns."""
+    count = int(found["#0"].reshape(-1)[0])
+    rank = len(inputs[0].sizes or ()) if inputs[0] is not None else 0
+    rows: Array = found["#1"].reshape(-1, max(rank, 1))[:count]
+    return rows.T[:rank].astype(np.int64) if rank else np.zeros((0, count), np.int64)
+
+
+_FINISH: Final[dict[str, Callable[[Arrays, Sequence[Value | None]], Array]]] = {
+    "NonZero": _coordinates
+}
+"""How outputs follow from those of the operator, where their sizes are known after the run."""

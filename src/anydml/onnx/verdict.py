@@ -1,0 +1,353 @@
+"""Where ONNX Runtime's DirectML provider runs a node: in a graph, alone, on the CPU, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from anydml.core.errors import InvalidDescriptorError, Violation
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.tensor import TensorDesc
+from anydml.graphs.build import Expression, GraphBuilder
+from anydml.onnx.lower.node import Lowering, Operand, Result, UnsupportedError
+from anydml.onnx.nodes import CONTROL, Graph, Node
+from anydml.onnx.read import load_onnx
+from anydml.onnx.rows import Row
+from anydml.onnx.table import HOST, row_of, version_of
+from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
+from anydml.ops._descriptor import Descriptor
+
+Place = Literal["graph", "alone", "cpu", "refused"]
+
+_SMALL: Final = 64
+"""Elements of a constant that does not decide where a node runs."""
+
+NO_GRAPH: Final = "the model has an If, Loop or Scan: the provider makes no graph of it"
+
+
+@dataclass(eq=False)
+class Judged:
+    """A node, and where the provider runs it.
+
+    Attributes
+    ----------
+    node : Node
+        The node.
+    place : str
+        ``"graph"``, ``"alone"``, ``"cpu"`` or ``"refused"``.
+    reason : str
+        Why it is not part of a graph.
+    code : str
+        The kind of reason, for programs.
+    row : Row or None
+        The row of the table that `run` uses.
+    version : int
+        The version of the row that `run` uses.
+    descriptors : list of Descriptor
+        The DirectML operators that it becomes.
+    violations : list of Violation
+        The rules that they break at the feature level, with the name of the node.
+    static : bool
+        Whether all shapes and constant inputs are known, so that it can be compiled now.
+    """
+
+    node: Node
+    place: Place
+    reason: str = ""
+    code: str = ""
+    row: Row | None = None
+    version: int = 0
+    descriptors: list[Descriptor] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    static: bool = False
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a run computes it by DirectML operators."""
+        return self.row is not None and self.row.lower is not None and self.place != "refused"
+
+
+def judge(graph: Graph, level: FeatureLevel = LATEST, exact: bool = False) -> list[Judged]:
+    """Where each node of a cleaned-up model runs.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    level : FeatureLevel
+        What the operators are checked against.
+    exact : bool
+        Whether a run uses exactly the versions for which the provider has a kernel. Otherwise a
+        revision that only adds types uses the newest row that is not above it.
+    """
+    control = any(node.operator in CONTROL and not node.domain for node in graph.nodes)
+    judged = [_judged(node, graph, level, exact, control) for node in graph.nodes]
+    _keep_shapes_on_cpu(judged, graph)
+    return judged
+
+
+def _keep_shapes_on_cpu(judged: Sequence[Judged], graph: Graph) -> None:
+    """Leave nodes to the CPU that compute from shapes and constants alone."""
+    on_cpu: set[str] = set()
+    for item in judged:
+        inputs = [name for name in item.node.inputs if name]
+        if item.code == "no_operator":
+            on_cpu.update(item.node.outputs)
+        elif item.place in ("graph", "alone") and any(name in on_cpu for name in inputs):
+            read = item.row.constants_at(item.version) if item.row else ()
+            others = [
+                name
+                for i, name in enumerate(item.node.inputs)
+                if name and i not in read and not _is_small_constant(graph.values[name])
+            ]
+            if others and all(name in on_cpu for name in others):
+                item.place, item.code = "cpu", "shape_arithmetic"
+                item.reason = "it computes from shapes, which are on the CPU"
+                on_cpu.update(item.node.outputs)
+
+
+def _is_small_constant(value: Value) -> bool:
+    return value.data is not None and value.data.size <= _SMALL
+
+
+def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control: bool) -> Judged:
+    inputs = [graph.values[name] if name else None for name in node.inputs]
+    outputs = [graph.values[name] if name else None for name in node.outputs]
+    strange, code = _without_elements(node, inputs, outputs)
+    if strange:
+        return Judged(node, "cpu", strange, code)
+    row = row_of(node)
+    if row is None:
+        return Judged(node, "cpu", f"the provider has no kernel for {node.title}", "no_kernel")
+    version = version_of(row, node.version)
+    registered = version == node.version or bool(node.domain)
+    missing = (
+        ""
+        if registered
+        else f"the provider has no kernel for version {node.version} of {node.title}, "
+        f"only for {', '.join(map(str, row.versions))}"
+    )
+    if version is None or (missing and (exact or not _only_adds_types(node, version))):
+        return Judged(node, "cpu", missing, "no_kernel_for_version")
+    why = _types(node, row, version, inputs, outputs)
+    if why:
+        return Judged(node, "cpu", why, "no_kernel_for_type")
+    why = row.query(node, inputs) if row.query is not None else ""
+    if why:
+        return Judged(node, "cpu", f"the provider does not support {why}", "not_supported")
+    found = Judged(node, "graph", "", "", row, version)
+    if missing:
+        found.place, found.reason, found.code = "cpu", missing, "no_kernel_for_version"
+    elif row.lower is None:
+        found.place, found.code = "alone", "no_operator"
+        found.reason = "no DirectML operator: the CPU writes its result"
+    _lower(found, inputs, outputs, row, level, exact)
+    if found.place == "graph":
+        alone, code = _why_alone(node, row, inputs, found, control)
+        if alone:
+            found.place, found.reason, found.code = "alone", alone, code
+    return found
+
+
+def _without_elements(
+    node: Node, inputs: Sequence[Value | None], outputs: Sequence[Value | None]
+) -> tuple[str, str]:
+    """Why a node does not compute tensors of numbers, and the kind of reason."""
+    if not node.domain and node.operator in CONTROL:
+        why = f"{node.operator} has the CPU kernel, and the provider makes no graph of the model"
+        return why, "control_flow"
+    if not node.domain and node.operator in HOST:
+        return f"{node.operator} is for sequences and optionals, not for tensors", "not_a_tensor"
+    for value in (*inputs, *outputs):
+        if value is not None and value.type in ("string", SEQUENCE):
+            return f"{value.name!r} is a {value.type}, not a tensor of numbers", "not_a_tensor"
+    return "", ""
+
+
+def _only_adds_types(node: Node, version: int) -> bool:
+    """Whether a node of a newer revision is one of a version: no new attributes or inputs."""
+    defs = load_onnx().defs
+    try:
+        old = defs.get_schema(node.operator, version, node.domain)
+    except defs.SchemaError:
+        return False
+    return (
+        set(node.attributes) <= set(old.attributes)
+        and len(node.inputs) <= old.max_input
+        and len(node.outputs) <= old.max_output
+    )
+
+
+def _formals(node: Node, row: Row) -> tuple[list[str], list[str]]:
+    """The type parameters of inputs and outputs."""
+    if row.formals:
+        at = row.formals.index("->")
+        ins, outs = list(row.formals[:at]), list(row.formals[at + 1 :])
+        ins += ins[-1:] * (len(node.inputs) - len(ins))
+        return ins, outs
+    if node.schema is None:
+        return ["T"] * len(node.inputs), ["T"]
+    sides = []
+    for formals, count in ((node.schema.inputs, len(node.inputs)),
+                           (node.schema.outputs, len(node.outputs))):  # fmt: skip
+        names = [formal.type_str for formal in formals]
+        names += names[-1:] * (count - len(names))
+        sides.append(names)
+    return sides[0], sides[1]
+
+
+def _types(
+    node: Node, row: Row, version: int, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> str:
+    """Why the types of a node have no kernel."""
+    accepted = row.types_at(version)
+    for formals, values in zip(_formals(node, row), (inputs, outputs), strict=True):
+        for name, value in zip(formals, values, strict=False):
+            if value is None:
+                continue
+            types = accepted.get(name, ("all",))
+            if value.type and value.type not in types and types != ("all",):
+                return (
+                    f"the provider has no kernel for {value.type} in {value.name!r}, only for "
+                    f"{', '.join(types)}"
+                )
+    return ""
+
+
+def _why_alone(
+    node: Node, row: Row, inputs: Sequence[Value | None], found: Judged, control: bool
+) -> tuple[str, str]:
+    if not row.graph:
+        return f"{node.title} is never part of a graph", "never_in_a_graph"
+    if row.graph == "pair" and len(inputs) != 2:
+        return f"{node.title} is part of a graph only with exactly 2 inputs", "not_two_inputs"
+    for i in row.constants_at(found.version):
+        if i < len(inputs) and (value := inputs[i]) is not None and value.data is None:
+            return f"input {i} ({value.name!r}) is not constant", "input_not_constant"
+    if not found.static:
+        return "a shape is not known before the run, or a tensor is empty", "shape_not_known"
+    return (NO_GRAPH, "control_flow") if control else ("", "")
+
+
+def _lower(
+    found: Judged,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value | None],
+    row: Row,
+    level: FeatureLevel,
+    exact: bool,
+) -> None:
+    """Describe the operators of a node, if everything is known."""
+    values = [value for value in (*inputs, *outputs) if value is not None]
+    constant = all(
+        i >= len(inputs) or (value := inputs[i]) is None or value.data is not None
+        for i in row.constants_at(found.version)
+    )
+    known = all(value.sizes is not None and value.type in DATA_TYPES for value in values)
+    if not known or not constant or row.lower is None:
+        return
+    if any(0 in (value.sizes or ()) for value in values):
+        return
+    builder = GraphBuilder()
+    try:
+        found.descriptors = lower_node(found, inputs, outputs, builder, _Scratch(builder), exact)[0]
+    except UnsupportedError as error:
+        found.place, found.reason, found.code = "cpu", str(error), "not_supported"
+        found.row = None
+        return
+    except InvalidDescriptorError as error:
+        found.violations = _named(found.node, error.violations)
+    else:
+        for desc in found.descriptors:
+            found.violations += _named(found.node, desc.violations(level))
+    if found.violations:
+        found.place, found.code = "refused", "refused"
+        found.reason = "DirectML refuses an operator (E_INVALIDARG)"
+        return
+    found.static = True
+
+
+def _named(node: Node, violations: Sequence[Violation]) -> list[Violation]:
+    return [Violation(f"{node.name}.{item.path}", item.rule, item.got) for item in violations]
+
+
+class _Scratch:
+    """Inputs of a graph for one node."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self._builder = builder
+        self._known: dict[str, Expression] = {}
+
+    def __call__(self, value: Value) -> Expression:
+        if value.name not in self._known:
+            self._known[value.name] = self._builder.input(value.name, tensor_desc(value))
+        return self._known[value.name]
+
+
+def tensor_desc(value: Value, **options: Any) -> TensorDesc:
+    """The packed tensor of a value."""
+    return TensorDesc(DATA_TYPES[value.type], value.sizes or (1,), **options)
+
+
+def lower_node(
+    found: Judged,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value | None],
+    builder: GraphBuilder,
+    source: Any,
+    exact: bool,
+    label: Any = str,
+) -> tuple[list[Descriptor], list[Expression | None]]:
+    """Add the operators of a node to a graph.
+
+    Parameters
+    ----------
+    found : Judged
+        The node.
+    inputs, outputs : sequence of Value or None
+        Its tensors, whose sizes are known.
+    builder : GraphBuilder
+        The graph.
+    source : callable
+        The expression of a value that the node reads.
+    exact : bool
+        Whether mistakes of the provider are repeated.
+    label : callable
+        Makes the name of the next operator.
+
+    Returns
+    -------
+    descriptors : list of Descriptor
+        The operators.
+    results : list of Expression or None
+        The outputs.
+    """
+    assert found.row is not None
+    assert found.row.lower is not None
+    operands = [
+        None
+        if value is None
+        else Operand(value.type, value.sizes or (), value.data, lambda value=value: source(value))  # type: ignore[misc]
+        for value in inputs
+    ]
+    results = [
+        Result("", "", ()) if value is None else Result(value.name, value.type, value.sizes or ())
+        for value in outputs
+    ]
+    lowering = Lowering(
+        builder, found.node.attributes, found.version, operands, results, exact, label
+    )
+    try:
+        made = found.row.lower(lowering)
+    except (TypeError, ValueError, KeyError, IndexError, ZeroDivisionError) as error:
+        if isinstance(error, InvalidDescriptorError):
+            raise
+        # Attributes that are missing or do not fit the tensors.
+        raise UnsupportedError(f"its attributes do not fit its inputs ({error})") from error
+    found_outputs = list(made) if isinstance(made, tuple | list) else [made]
+    # Outputs with strides are the bytes of the packed tensor in the model.
+    for i, (result, value) in enumerate(zip(found_outputs, outputs, strict=False)):
+        if result is not None and value is not None and result.desc.strides is not None:
+            found_outputs[i] = builder.reinterpret(result, None, value.sizes or (1,))
+    return lowering.descriptors, found_outputs

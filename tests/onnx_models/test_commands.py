@@ -1,0 +1,177 @@
+"""`anydml check`, `run` and `show` with ONNX models."""
+
+import json
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+from building import FLOAT, floats, model_of, session
+from test_models import attention, classifier
+
+from anydml.cli.command import main
+
+node = oh.make_node
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """A function that writes a model as model.onnx in the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(model, name="model.onnx"):
+        (tmp_path / name).write_bytes(model.SerializeToString())
+        return name
+
+    return write
+
+
+def run(capsys, *arguments):
+    status = main(list(map(str, arguments)))
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_check_says_where_nodes_run_and_what_was_removed(capsys, written):
+    status, out, _ = run(capsys, "check", written(classifier()), "--dim", "n=2")
+    assert status == 0
+    assert "Removed before nodes are placed: 4 nodes" in out
+    assert "7 nodes: 7 in 1 graph, 0 alone, 0 on the CPU, 0 refused" in out
+    assert "Lowest feature level that accepts the operators: 5_1 (DirectML 1.9.0" in out
+
+
+def test_check_of_a_lower_level_names_nodes_and_what_accepts_them(capsys, written):
+    path = written(attention())
+    status, out, _ = run(capsys, "check", path, "--windows", "22H2")
+    assert status == 1
+    assert "(Softmax): refused: DirectML refuses an operator (E_INVALIDARG)" in out
+    assert "Lowest feature level that accepts it: 5_1 (DirectML 1.9.0; Windows 11 24H2)" in out
+    assert run(capsys, "check", path, "--directml", "1.15")[0] == 0
+    assert run(capsys, "check", path, "--directml", "1.9")[0] == 1  # LayerNormalization
+    status, out, _ = run(capsys, "check", path, "--feature-level", "4_0")
+    assert "cannot be created" in out
+    for wrong in (("--directml", "9.1"), ("--windows", "XP"), ("--shape", "x"), ("--dim", "n=a")):
+        assert run(capsys, "check", path, *wrong)[0] == 2
+    assert run(capsys, "check", path, "--windows", "22H2", "--directml", "1.8")[0] == 2
+
+
+def test_check_as_json_has_all_nodes(capsys, written):
+    path = written(classifier())
+    status, out, _ = run(capsys, "check", path, "--json")
+    (report,) = json.loads(out)
+    assert status == 0
+    assert "free dimensions n" in report["warnings"][0]
+    nodes = {item["operator"]: item for item in report["nodes"]}
+    assert nodes["Conv"]["place"] == "alone"
+    assert nodes["Conv"]["code"] == "shape_not_known"
+    _, out, _ = run(capsys, "check", path, "--json", "--shape", "x=1,3,17,17")
+    (report,) = json.loads(out)
+    assert report["summary"]["graph"] == 7
+    assert report["minimum_feature_level"] == "5_1"
+    assert report["minimum_directml"] == "1.9.0"
+    (conv,) = [item for item in report["nodes"] if item["operator"] == "Conv"]
+    assert conv["operators"] == ["CONVOLUTION"]
+    assert {item["operator"] for item in report["removed"]} >= {"Shape", "Concat"}
+
+
+def test_check_of_a_file_that_is_no_model(capsys, written, tmp_path):
+    (tmp_path / "broken.onnx").write_bytes(b"\xff" * 100)
+    status, _, err = run(capsys, "check", "broken.onnx")
+    assert status == 1
+    assert "Expected an ONNX model, got 'broken.onnx'" in err
+    status, out, _ = run(capsys, "check", "broken.onnx", written(classifier()), "--json")
+    assert status == 1
+    assert [item["good"] for item in json.loads(out)] == [False, True]
+
+
+def test_a_model_is_recognized_by_its_content(capsys, written):
+    path = written(classifier(), "model.dat")
+    assert "7 nodes" in run(capsys, "check", path, "--dim", "n=1")[1]
+
+
+def test_run_prints_and_writes_outputs(capsys, written, tmp_path):
+    x = floats(0, 2, 3, 17, 17)
+    np.save("x.npy", x)
+    path = written(classifier())
+    status, out, err = run(capsys, "run", path, "--input", "x=x.npy", "--output-dir", "out")
+    assert (status, err) == (0, "")
+    assert "z: float32 (2, 10)" in out
+    (expected,) = session(path).run(["z"], {"x": x})
+    np.testing.assert_allclose(np.load("out/z.npy"), expected, rtol=1e-4, atol=1e-6)
+    np.save("z.npy", expected)
+    arguments = ("run", path, "--input", "x=x.npy", "--expect", "z=z.npy")
+    assert run(capsys, *arguments, "--atol", "1e-5")[0] == 0
+    np.save("z.npy", expected + 1)
+    assert run(capsys, *arguments, "--atol", "1e-5")[0] == 1
+    _, out, _ = run(capsys, "run", path, "--input", "x=x.npy", "--json")
+    assert json.loads(out)["outputs"]["z"]["sizes"] == [2, 10]
+
+
+def test_run_needs_inputs_and_shapes(capsys, written):
+    path = written(classifier())
+    status, _, err = run(capsys, "run", path)
+    assert status == 2
+    assert "--random SEED for 'x'" in err
+    status, _, err = run(capsys, "run", path, "--random", "1")
+    assert status == 1
+    assert "has free dimensions n" in err
+    results = [run(capsys, "run", path, "--random", "1", "--dim", "n=1") for _ in range(2)]
+    assert results[0] == results[1]
+    assert results[0][0] == 0
+
+
+def test_expect_all_names_the_first_node_that_differs(capsys, written, tmp_path):
+    """A planted wrong node in the middle of a network."""
+    model = classifier()
+    x = floats(0, 2, 3, 17, 17)
+    np.save("x.npy", x)
+    wrong = onnx.ModelProto.FromString(model.SerializeToString())
+    relu = next(item for item in wrong.graph.node if item.op_type == "Relu")
+    relu.op_type = "Abs"
+    names = ["c", "n", "r", "p", "y", "z"]
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    for name in names[:-1]:
+        wrong.graph.output.add().name = name
+    for name, array in zip(names, session(wrong).run(names, {"x": x}), strict=True):
+        np.save(folder / f"{name}.npy", array)
+    arguments = ("run", written(model), "--input", "x=x.npy", "--expect-all", folder)
+    status, _, err = run(capsys, *arguments, "--atol", "1e-4")
+    assert status == 1
+    assert "The first tensor that differs is 'r', of node 'relu' (Relu)" in err
+    for name, array in zip(names, session_outputs(model, names, x), strict=True):
+        np.save(folder / f"{name}.npy", array)
+    status, _, err = run(capsys, *arguments, "--atol", "1e-4")
+    assert status == 0
+    assert "6 tensors are equal" in err
+
+
+def session_outputs(model, names, x):
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    for name in names[:-1]:
+        model.graph.output.add().name = name
+    return session(model).run(names, {"x": x})
+
+
+def test_options_of_onnx_models_are_refused_for_others(capsys, written, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    status, _, err = run(capsys, "run", "model.json", "--random", "1")
+    assert status == 2
+    assert "--random: expected an ONNX model" in err
+
+
+def test_show_draws_the_nodes(capsys, written):
+    pytest.importorskip("igraph")
+    status, out, _ = run(capsys, "show", written(classifier()), "--dim", "n=1")
+    assert status == 0
+    assert out.startswith("<svg")
+    assert "BatchNormalization" in out
+
+
+def test_notes_name_what_the_provider_gets_wrong(capsys, written):
+    nodes = [
+        node("Cast", ["x"], ["b"], to=onnx.TensorProto.BOOL),
+        node("Cast", ["b"], ["y"], to=FLOAT),
+    ]
+    _, out, _ = run(capsys, "check", written(model_of(nodes, {"x": [3]}, {"y": FLOAT})))
+    assert "0.5 becomes false" in out

@@ -1,0 +1,183 @@
+"""Operators of com.microsoft against ONNX Runtime, and against NumPy where its CPU lacks them."""
+
+import numpy as np
+import onnx.helper as oh
+import pytest
+from building import FLOAT, compare, floats, model_of
+from onnx import TensorProto
+
+import anydml as dml
+
+UINT8, INT8 = TensorProto.UINT8, TensorProto.INT8
+
+
+def one(operator, inputs, weights=None, kind=FLOAT, outputs=1, **attributes):
+    """A model of one node, and its inputs."""
+    names = [*inputs, *(weights or {})]
+    order = attributes.pop("order", names)
+    results = [f"y{i}" if i + 1 in (1, outputs) else "" for i in range(outputs)]
+    node = oh.make_node(operator, order, results, domain="com.microsoft", **attributes)
+    types = {np.dtype("f4"): FLOAT, np.dtype("u1"): UINT8, np.dtype("i1"): INT8}
+    declared = {name: (types[array.dtype], list(array.shape)) for name, array in inputs.items()}
+    model = model_of(
+        [node], declared, {name: kind for name in results if name}, weights,
+        domains=["com.microsoft"],
+    )  # fmt: skip
+    return model, inputs
+
+
+def bytes_of(seed, *shape):
+    return np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
+
+
+def signed(seed, *shape):
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+SCALE, ZERO = np.float32(0.5), np.uint8(100)
+PAIR = {"xs": np.float32(0.25), "xz": np.uint8(128), "ys": np.float32(0.5), "yz": np.uint8(110)}
+
+CASES = {
+    "Gelu": one("Gelu", {"x": floats(0, 3, 4)}),
+    "BiasGelu": one("BiasGelu", {"x": floats(0, 3, 4)}, {"b": floats(1, 4)}),
+    "QuickGelu": one("QuickGelu", {"x": floats(0, 3, 4)}, alpha=1.5),
+    "FusedMatMul": one(
+        "FusedMatMul", {"a": floats(0, 2, 5, 3), "b": floats(1, 2, 4, 5)}, transA=1, transB=1,
+        alpha=0.5,
+    ),
+    "FusedMatMul batch": one(
+        "FusedMatMul", {"a": floats(0, 5, 2, 3), "b": floats(1, 2, 3, 4)}, transBatchA=1
+    ),
+    "DynamicQuantizeMatMul": one(
+        "DynamicQuantizeMatMul", {"a": floats(0, 3, 8)},
+        {"b": bytes_of(1, 8, 4), "s": np.float32([0.25]), "z": np.uint8([120]),
+         "bias": floats(2, 4)},
+    ),
+    "MatMulIntegerToFloat": one(
+        "MatMulIntegerToFloat", {"a": bytes_of(0, 2, 3, 8)},
+        {"b": bytes_of(1, 8, 4), "as": np.float32(0.5), "bs": floats(2, 4), "az": np.uint8(3),
+         "bz": bytes_of(3, 4), "bias": floats(4, 4)},
+    ),
+    "SkipLayerNormalization": one(
+        "SkipLayerNormalization", {"x": floats(0, 2, 3, 8), "s": floats(1, 2, 3, 8)},
+        {"g": floats(2, 8), "b": floats(3, 8), "bias": floats(4, 8)}, outputs=4,
+    ),
+    "SkipSimplifiedLayerNormalization": one(
+        "SkipSimplifiedLayerNormalization", {"x": floats(0, 2, 3, 8), "s": floats(1, 2, 3, 8)},
+        {"g": floats(2, 8)},
+    ),
+    "QuantizeLinear": one(
+        "QuantizeLinear", {"x": 40 * floats(0, 3, 4)}, {"s": SCALE, "z": ZERO}, UINT8
+    ),
+    "DequantizeLinear": one(
+        "DequantizeLinear", {"x": bytes_of(0, 3, 4)}, {"s": SCALE, "z": ZERO}
+    ),
+    "QLinearSigmoid": one(
+        "QLinearSigmoid", {"x": bytes_of(0, 3, 40)},
+        {"s": np.float32(2**-5), "z": np.uint8(128), "t": np.float32(2**-8), "w": np.uint8(0)},
+        UINT8,
+    ),
+    "QLinearAdd": one(
+        "QLinearAdd", {"x": bytes_of(0, 2, 3, 4), "u": bytes_of(1, 3, 1)}, {**PAIR, "t": SCALE,
+        "v": ZERO}, UINT8, order=["x", "xs", "xz", "u", "ys", "yz", "t", "v"],
+    ),
+    "QLinearAveragePool": one(
+        "QLinearAveragePool", {"x": bytes_of(0, 1, 2, 5, 6)}, PAIR, UINT8, kernel_shape=[2, 3],
+        strides=[1, 2],
+    ),
+    "QLinearGlobalAveragePool last": one(
+        "QLinearGlobalAveragePool", {"x": bytes_of(0, 1, 5, 6, 2)}, PAIR, UINT8, channels_last=1
+    ),
+    "QLinearConcat": one(
+        "QLinearConcat", {"x": bytes_of(0, 2, 3), "u": bytes_of(1, 2, 2)}, {**PAIR, "t": SCALE,
+        "v": ZERO}, UINT8, axis=1,
+        order=["t", "v", "x", "xs", "xz", "u", "ys", "yz"],
+    ),
+    "MatMulNBits": one(
+        "MatMulNBits", {"a": floats(0, 2, 3, 64)},
+        {"b": bytes_of(1, 5, 2, 16), "s": floats(2, 10)}, K=64, N=5, bits=4, block_size=32,
+    ),
+    "MatMulNBits zero points": one(
+        "MatMulNBits", {"a": floats(0, 3, 96)},
+        {"b": bytes_of(1, 5, 3, 16), "s": floats(2, 15), "z": bytes_of(3, 10)}, K=96, N=5, bits=4,
+        block_size=32,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_operator_gives_what_onnx_runtime_gives(name):
+    model, inputs = CASES[name]
+    kind = model.graph.output[0].type.tensor_type.elem_type
+    # The quotient of a quantization may be half way, where the two round differently.
+    read = compare(model, inputs, atol=1 if kind == UINT8 else 1e-4)
+    assert {item.place for item in read.nodes} == {"graph"}
+
+
+def run(operator, *arrays, **attributes):
+    inputs = {f"x{i}": array for i, array in enumerate(arrays)}
+    model, inputs = one(operator, inputs, **attributes)
+    return dml.read_onnx(model).compile(dml.Device("cpu"))(**inputs)["y0"]
+
+
+def gelu(x):
+    from math import erf, sqrt
+
+    return np.vectorize(lambda v: v / 2 * (1 + erf(v / sqrt(2))))(x.astype(float))
+
+
+def test_operators_that_the_cpu_of_onnx_runtime_lacks():
+    x, b, s = floats(0, 2, 3, 8), floats(1, 8), floats(2, 2, 3, 8)
+    np.testing.assert_allclose(run("BiasAdd", x, b, s), x + b + s, rtol=1e-6, atol=1e-6)
+    left, right = np.split(x + b, 2, axis=-1)
+    expected = left * gelu(right)
+    np.testing.assert_allclose(run("BiasSplitGelu", x, b), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run("FastGelu", x, b), gelu(x + b), rtol=1e-5, atol=1e-6)
+    image, weights = floats(3, 1, 5, 6, 2), floats(4, 3, 3, 3, 2)
+    moved = [np.moveaxis(array, -1, 1).copy() for array in (image, weights)]
+    graph = model_of([oh.make_node("Conv", ["x0", "x1"], ["y0"], pads=[1, 1, 1, 1])],
+                     {"x0": [1, 2, 5, 6], "x1": [3, 2, 3, 3]}, {"y0": FLOAT})  # fmt: skip
+    results = dml.read_onnx(graph).compile(dml.Device("cpu"))
+    expected = results(x0=moved[0], x1=moved[1])["y0"]
+    found = run("NhwcConv", image, weights, pads=[1, 1, 1, 1])
+    np.testing.assert_allclose(found, np.moveaxis(expected, 1, -1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["dynamic", "QOperator", "QDQ", "per channel"])
+def test_models_that_the_tools_of_onnx_runtime_quantize(tmp_path, kind):
+    quantization = pytest.importorskip("onnxruntime.quantization")
+    from test_models import classifier
+
+    model = classifier()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
+    import onnx
+
+    onnx.save(model, tmp_path / "float.onnx")
+    x = floats(0, 1, 3, 17, 17)
+
+    class Data(quantization.CalibrationDataReader):
+        def __init__(self):
+            self.data = iter([{"x": floats(seed, 1, 3, 17, 17)} for seed in range(4)])
+
+        def get_next(self):
+            return next(self.data, None)
+
+    target = tmp_path / "quantized.onnx"
+    if kind == "dynamic":
+        quantization.quantize_dynamic(tmp_path / "float.onnx", target,
+                                      op_types_to_quantize=["Gemm", "MatMul"])  # fmt: skip
+    else:
+        form = (
+            quantization.QuantFormat.QOperator
+            if kind == "QOperator"
+            else (quantization.QuantFormat.QDQ)
+        )
+        quantization.quantize_static(tmp_path / "float.onnx", target, Data(), quant_format=form,
+                                     per_channel=kind == "per channel")  # fmt: skip
+    read = compare(str(target), {"x": x}, atol=0.02, rtol=0.1)
+    # QGemm and QLinearSoftmax have no kernel in the provider.
+    on_cpu = {item.operator for item in read.nodes if item.place == "cpu"}
+    assert on_cpu == (
+        {"com.microsoft.QGemm", "com.microsoft.QLinearSoftmax"} if kind == "QOperator" else set()
+    )
