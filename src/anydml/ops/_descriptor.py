@@ -526,7 +526,10 @@ class Descriptor:
             if info.counts is not None and value is None:
                 vars(desc)[info.attribute] = known(desc._length, info.counts)
             elif info.role is Role.ATTRIBUTE and is_known(value) and value is not None:
-                vars(desc)[info.attribute] = known(info.kind.convert, value)
+                try:
+                    vars(desc)[info.attribute] = info.kind.convert(value)
+                except (TypeError, ValueError):  # a member is unknown
+                    vars(desc)[info.attribute] = UNKNOWN
         return desc
 
     @classmethod
