@@ -53,15 +53,9 @@ class Case:
         """The data type."""
         return str(self.parameters.get("dtype", "float32"))
 
-    def job(self, pattern: str = "random") -> Job:
-        """The job; always the same one for the same pattern."""
-        strided = pattern == "strided"
-        result = self.recipe(
-            np.random.default_rng(SEED),
-            **self.parameters,
-            pattern="random" if strided else pattern,
-        )
-        return result.strided() if strided else result
+    def job(self) -> Job:
+        """The job; always the same one."""
+        return self.recipe(np.random.default_rng(SEED), **self.parameters)
 
 
 def chosen(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:

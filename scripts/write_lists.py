@@ -23,8 +23,8 @@ from anydml import _native
 from anydml.core.enums import NamedEnum
 from anydml.core.levels import FeatureLevel
 from anydml.functions._attributes import PADDING_SYNONYMS
-from anydml.functions._combining import NAMES as REDUCTIONS
-from anydml.functions._spec import SPECS
+from anydml.functions._function import SPECS
+from anydml.functions._scatter import NAMES as REDUCTIONS
 from anydml.ops._computed import Computed
 from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
@@ -66,7 +66,7 @@ def public_functions() -> str:
     paths = sorted(FUNCTIONS.glob("[!_]*.py"))
     found = {import_module(f"anydml.functions.{path.stem}").__name__: list[str]() for path in paths}
     for spec in SPECS.values():
-        found[spec.general.__module__].append(spec.name)
+        found[spec.prepare.__module__].append(spec.name)
     return _importing(f"The array functions. {_WRITTEN}; the only list of them.", found)
 
 

@@ -14,12 +14,7 @@ from typing import Final
 
 from benchmarks.peers._peer import Peer
 
-_PEERS: Final = {
-    "numpy": "NumPy",
-    "torch": "PyTorch",
-    "onnxruntime": "ONNXRuntime",
-    "jax": "JAX",
-}
+_PEERS: Final = {"numpy": "NumPy", "torch": "PyTorch", "onnxruntime": "ONNXRuntime", "jax": "JAX"}
 """Module that must be installed (the peer's module here has the same name), and class."""
 
 _NEEDED: Final = {"onnxruntime": ("onnx",)}

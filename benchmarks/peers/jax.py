@@ -88,10 +88,7 @@ class JAX(Peer):
     def gather(self, x: Any, indices: Any, axis: int) -> Ways:
         """Without a check of the indices, which is its fastest."""
         jnp = self.jax.numpy
-        yield (
-            "take",
-            self._compiled(lambda x, i: jnp.take(x, i, axis, mode="clip"), x, indices),
-        )
+        yield ("take", self._compiled(lambda x, i: jnp.take(x, i, axis, mode="clip"), x, indices))
 
     def gather_elements(self, x: Any, indices: Any, axis: int) -> Ways:
         """Without a check of the indices, which is its fastest."""

@@ -136,13 +136,7 @@ class NumPy(Peer):
         yield "x[i, ..]", lambda: x[at]
 
     def scatter_elements_into(
-        self,
-        outs: Any,
-        x: Array,
-        indices: Array,
-        updates: Array,
-        axis: int,
-        reduction: str | None,
+        self, outs: Any, x: Array, indices: Array, updates: Array, axis: int, reduction: str | None
     ) -> Ways:
         """A copy, and writes into it."""
         out, grid = outs[0], _grid(indices, axis)

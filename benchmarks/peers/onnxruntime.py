@@ -81,13 +81,7 @@ class ONNXRuntime(Peer):
         )
 
     def scatter_elements_into(
-        self,
-        outs: Any,
-        x: Array,
-        indices: Array,
-        updates: Array,
-        axis: int,
-        reduction: str | None,
+        self, outs: Any, x: Array, indices: Array, updates: Array, axis: int, reduction: str | None
     ) -> Ways:
         """ScatterElements."""
         run = self._node(

@@ -136,7 +136,13 @@ struct Arguments {
 
   // The attributes of the call and its results, once the operand types are known.
   bool shape(const Kernel& kernel, Int* numbers, Call& call, Results& results) const {
-    if (!kernel.attribute_numbers(function_call(), numbers, results)) return false;
+    return kernel.attribute_numbers(function_call(), numbers, results) &&
+           shape_of_numbers(kernel, numbers, call, results);
+  }
+
+  // The results of a call whose attributes are known.
+  bool shape_of_numbers(const Kernel& kernel, const Int* numbers, Call& call,
+                        Results& results) const {
     call.operands = operands;
     call.list = list;
     call.numbers = numbers;

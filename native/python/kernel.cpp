@@ -44,11 +44,6 @@ void append(const Kernel& kernel, const Attribute& attribute, nb::handle value,
 
 }  // namespace
 
-const Words kReductions{
-#define ANYDML_REDUCTION(name, synonym) #name,
-#include "../common/modes.def"
-};
-
 const Words kIndexWords{
 #define ANYDML_INDEX_TYPE(name) #name,
 #include "../common/types.def"

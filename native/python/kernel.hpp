@@ -121,7 +121,6 @@ enum class Lists { none, inputs, outputs };
 
 // Words that stand for numbers, each for its position.
 using Words = std::vector<const char*>;
-extern const Words kReductions;
 
 // The types of the indices that functions return, by their words, the default first. Descriptors
 // are borrowed: NumPy keeps its own types for the life of the process.

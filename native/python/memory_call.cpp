@@ -97,7 +97,22 @@ bool place_of(PyObject* object, Place& place) {
   return true;
 }
 
+// Whether an attribute of the call chooses the type of a result.
+bool chooses_type(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.arguments, [](const Argument& argument) {
+    return argument.kind == Argument::type || argument.kind == Argument::index_type_or_none;
+  });
+}
+
+// The attributes that a call takes: the kernel's, the sizes of a list of results, a type.
+Py_ssize_t taken_attributes(const Kernel& kernel) {
+  return static_cast<Py_ssize_t>(kernel.attributes.size()) +
+         (kernel.list == Lists::outputs ? 1 : 0) + (chooses_type(kernel) ? 1 : 0);
+}
+
 struct MemoryArguments : Arguments {
+  Int numbers[kMaxValues];
+  Results results;
   Place place;
   bool tensors = false;
   InlineVector<Operand, 8> members;  // of a list
@@ -113,7 +128,65 @@ struct MemoryArguments : Arguments {
     for (int i = 0; i < kernel.inputs; ++i)
       if (!take_operand(*values++, operands[i], held[i])) return false;
     if (kernel.list == Lists::inputs && !take_list(*values++)) return false;
-    return take_arguments(kernel, values);
+    Int* next = numbers;
+    for (const Attribute& attribute : kernel.attributes)
+      if (!take_attribute(attribute, *values++, next)) return false;
+    if (kernel.list == Lists::outputs && !take_sizes(*values++, next)) return false;
+    if (!chooses_type(kernel)) return true;
+    Integers* none = nullptr;
+    Int unused;
+    const auto kind = kernel.arguments.back().kind;
+    return take_argument({kind}, *values, unused, none);
+  }
+
+  bool take_attribute(const Attribute& attribute, PyObject* value, Int*& next) const {
+    if (attribute.count == Attribute::per_axis) {
+      if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) return false;
+      const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+      if (count != operands[0].tensor.layout.rank) return false;
+      for (Py_ssize_t i = 0; i < count; ++i)
+        if (!integer_of(PySequence_Fast_GET_ITEM(value, i), *next++)) return false;
+      return true;
+    }
+    if (attribute.count == Attribute::two) {
+      next[1] = 0;
+      const bool known = constant_of(value, operands[0].descr, next[0]);
+      next += 2;
+      return known;
+    }
+    Int& number = *next++;
+    if (PyBool_Check(value)) {
+      number = value == Py_True;
+      return true;
+    }
+    if (attribute.words == nullptr) return integer_of(value, number);
+    number = PyUnicode_CheckExact(value) ? python::code_of(value, *attribute.words) : -1;
+    return number >= 0;
+  }
+
+  // The sizes of a list of results on an axis, which is the kernel's first attribute.
+  bool take_sizes(PyObject* value, Int* sizes) {
+    if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) return false;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    const Layout& layout = operands[0].tensor.layout;
+    const int axis =
+        numbers[0] < 0 || numbers[0] >= layout.rank ? -1 : static_cast<int>(numbers[0]);
+    if (axis < 0 || count == 0) return false;
+    Int rest = layout.sizes[axis], first = 0;
+    bool equal = true;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      Int size;
+      if (!integer_of(PySequence_Fast_GET_ITEM(value, i), size) || size < 0 || size > rest)
+        return false;
+      if (i == 0) first = size;
+      equal = equal && size == first;
+      if (i < 2 * kMaxRank) sizes[i] = size;
+      rest -= size;
+    }
+    if (rest != 0 || (!equal && count > 2 * kMaxRank)) return false;
+    results.equal = count;
+    results.sizes = equal ? nullptr : sizes;
+    return true;
   }
 
   bool take_list(PyObject* object) {
@@ -267,14 +340,14 @@ nb::object named_tuple(PyObject* kind, const nb::object* members, int count) {
 // values: the class of several results, the place, the allocator of results, inputs, arguments.
 nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   MemoryArguments arguments;
-  Results results;
-  Int numbers[kMaxValues];
+  Results& results = arguments.results;
   Call call;
   call.output_is_private = true;
   call.threads = threads;
   arguments.tensors = values[2] == Py_None;
   if (!place_of(values[1], arguments.place) || (arguments.tensors && arguments.place.on_device()) ||
-      !arguments.take(kernel, values + 3) || !arguments.shape(kernel, numbers, call, results))
+      !arguments.take(kernel, values + 3) ||
+      !arguments.shape_of_numbers(kernel, arguments.numbers, call, results))
     return nb::none();
   if (arguments.place.on_device() &&
       (kernel.enqueue == nullptr || cuda::compiler_places().version.empty()))
@@ -293,13 +366,14 @@ nb::object called(const Kernel& kernel, PyObject* const* values, int threads) {
   return kernel.outputs == 1 ? outputs[0] : named_tuple(values[0], outputs, kernel.outputs);
 }
 
-constexpr Py_ssize_t kLeading = 3;  // values that precede a function call's
+constexpr Py_ssize_t kLeading = 3;  // values that precede the operands
 
 PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
-  if (count != taken(kernel) + kLeading) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %zd values, got %zd", kernel.name,
-                 taken(kernel) + kLeading, count);
+  const Py_ssize_t expected =
+      kLeading + kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) + taken_attributes(kernel);
+  if (count != expected) {
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd values, got %zd", kernel.name, expected, count);
     return nullptr;
   }
   const int threads = threads_now();

@@ -31,13 +31,14 @@ bool set_operand(const Block& block, Operand& operand);
 // first element is at byte `offset`.
 bool lies_within(const Operand& operand, Int offset, Int bytes);
 
-// memory_call(name): the call of a kernel, call(kind, place, make, inputs.., arguments..).
+// memory_call(name): the call of a kernel, call(kind, place, make, inputs.., attributes..).
 //
 // `kind` is the class of several results, or None. `place` is None for host memory, else the pair
 // (device, stream). `make(type, shape)` allocates a packed result and returns it with its address;
-// without it, operands and results are tensors in host memory (tensor_memory.hpp). Arguments are
-// those of a function call; a type may be a code. Returns None where the shape rule declines or an
-// index is bad: no caller-visible memory has been written then.
+// without it, operands and results are tensors in host memory (tensor_memory.hpp). The attributes
+// are the kernel's in its own order, with a number in place of an attribute of two; then the sizes
+// of a list of results, and the type of a result or its code. Returns None where the shape rule
+// declines or an index is bad: no caller-visible memory has been written then.
 void bind_memory_call(nanobind::module_& module);
 
 }  // namespace anydml::python

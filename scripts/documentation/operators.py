@@ -120,11 +120,7 @@ def _page(module: str, kinds: list[type[Descriptor]]) -> str:
     title, _, rest = doc.partition("\n")
     names, _, summary = title.partition(": ")
     source = f"src/{module.replace('.', '/')}.py"
-    parts = [
-        f"# {names}",
-        summary[0].upper() + summary[1:],
-        *_markdown(rest),
-    ]
+    parts = [f"# {names}", summary[0].upper() + summary[1:], *_markdown(rest)]
     for kind in kinds:
         parts += _operator(kind)
     parts.append(f"Source: `{source}`.")

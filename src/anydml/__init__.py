@@ -36,7 +36,7 @@ from anydml.devices.operators import CompiledOperator, Operator
 from anydml.devices.threads import get_num_threads, num_threads, set_num_threads
 from anydml.functions import _public as _functions
 from anydml.functions._public import *  # noqa: F403  # each has __all__
-from anydml.functions._specs import TopKResult
+from anydml.functions.top_k import TopKResult
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.graphs.compiled import CompiledGraph
 from anydml.graphs.desc import (

@@ -13,10 +13,9 @@ import numpy as np
 
 from anydml._native import native
 from anydml.core.errors import AnyDMLError
-from anydml.functions._dispatch import Call, on_memory
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._function import FunctionSpec
 
-Make = Callable[[int, tuple[int, ...]], tuple[Any, int]]
+Call = Callable[[tuple[Any, ...], Any], Any]
 
 # CuPy's types by their codes, and the other way; other packages' once they have been seen.
 _TYPES: Final = {
@@ -80,31 +79,28 @@ def _make(code: int, shape: tuple[int, ...]) -> tuple[Any, int]:
     return result, result.data.ptr
 
 
-def call_of(spec: FunctionSpec) -> Call:
-    """The call of a function with CuPy's arrays."""
-    run = native.memory_call(spec.operator.KERNEL)
+def call_of(spec: FunctionSpec, on_memory: Callable[[FunctionSpec], Call]) -> Call:
+    """Return the call of a function with CuPy's arrays; `on_memory` makes the general one."""
+    run, general = native.memory_call(spec.operator.KERNEL), on_memory(spec)
+    defaults = tuple(a.default for a in spec.attributes if a.default is not None)
+    count = len(spec.attributes) - len(defaults)
 
     def call_kernel(arguments: tuple[Any, ...]) -> Any:
         try:
-            operands, attributes, finish = spec.prepare(_NAMESPACE, *arguments)
-            kernel_arguments = spec.arguments(operands, attributes)
+            operands, attributes, is_scalar = spec.prepare(_NAMESPACE, *arguments)
             blocks: Any = [_block(x) for x in operands]
         except (_UnusualError, AnyDMLError, ValueError):  # the last one: of CuPy
             return None
+        values = (*attributes.values(),)
         device = operands[0].device.id
         here = device == cupy.cuda.runtime.getDevice()
-        if not here or any(x.device.id != device for x in operands[1:]):
+        if not here or is_scalar or any(x.device.id != device for x in operands[1:]):
             return None
-        if kernel_arguments is None or finish is not None:
+        if values[count:] != defaults:  # attributes that the kernel does not have
             return None
         place = device, cupy.cuda.get_current_stream().ptr
-        return run(
-            spec.result_class,
-            place,
-            _make,
-            *([blocks] if spec.lists_operands else blocks),
-            *kernel_arguments,
-        )
+        operand_blocks = [blocks] if spec.lists_operands else blocks
+        return run(spec.result_class, place, _make, *operand_blocks, *values[:count])
 
     def call(arguments: tuple[Any, ...], out: Any) -> Any:
         # An iterator can be read once only.
@@ -115,6 +111,6 @@ def call_of(spec: FunctionSpec) -> Call:
                 result = None  # the general path says how much for what
             if result is not None:
                 return result
-        return on_memory(spec, arguments, out)
+        return general(arguments, out)
 
     return call

@@ -22,10 +22,7 @@ GPU_RESULTS = json.loads(shown.GPU_RESULTS.read_bytes())
 
 @pytest.mark.parametrize(
     ("mark", "results", "names"),
-    [
-        ("bench", RESULTS, shown.REPRESENTATIVE),
-        ("gpu", GPU_RESULTS, shown.REPRESENTATIVE_GPU),
-    ],
+    [("bench", RESULTS, shown.REPRESENTATIVE), ("gpu", GPU_RESULTS, shown.REPRESENTATIVE_GPU)],
     ids=["cpu", "gpu"],
 )
 def test_the_readmes_tables_have_at_most_ten_rows(mark, results, names):

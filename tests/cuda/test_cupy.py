@@ -142,9 +142,8 @@ print(dml.top_k(x, 2).values.dtype, dml.cast(x, "float32").dtype, dml.cast(i, "b
 CALLS = """
 dml.gather(x, i)  # finds the compiler, and knows the types
 dml.cast(i, "float32")
-from anydml.functions._spec import SPECS
-for spec in SPECS.values():
-    spec.general = lambda *_, name=spec.name, **__: print(name)
+from anydml.functions import _dispatch
+_dispatch.on_memory = lambda spec, *_: print(spec.name)
 
 """
 

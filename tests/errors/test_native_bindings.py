@@ -242,26 +242,26 @@ def test_columns_of_a_scan_are_those_of_the_input():
             native.run_measured("nonzero_coordinates", X, {"columns": columns}, pytest.fail, 1)
 
 
-@pytest.mark.parametrize("mean", [-1, 0, 1, 2, 3])
-@pytest.mark.parametrize("reduction", [-1, 0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("include_self", [-1, 0, 1, 2])
+@pytest.mark.parametrize("reduction", [-1, 0, 1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("kernel", ["scatter_elements", "scatter_nd"])
-def test_reductions_by_their_number(kernel, reduction, mean):
+def test_reductions_by_their_number(kernel, reduction, include_self):
     at = AT if kernel == "scatter_elements" else AT[:, None]
     inputs = [X, at, np.array([5, -6], "f4")]
-    arguments = {"reduction": reduction, "mean": mean}
+    arguments = {"reduction": reduction, "include_self": include_self}
     if kernel == "scatter_elements":
         arguments["axis"] = 0
     out = np.zeros(4, "f4")
-    if reduction == 1 and mean in (1, 2):
+    if reduction == 5:  # the mean
         run(kernel, inputs, [out], **arguments)
-        assert out.tolist() == [-3 if mean == 1 else -6, 1, 2, 4 if mean == 1 else 5]
+        assert out.tolist() == ([-3, 1, 2, 4] if include_self else [-6, 1, 2, 5])
         return
-    if 0 <= reduction <= 4 and mean == 0:
+    if reduction == 0 or (1 <= reduction <= 4 and include_self):
         run(kernel, inputs, [out], **arguments)
         at_0, at_3 = {0: (-6, 5), 1: (-6, 8), 2: (0, 15), 3: (-6, 3), 4: (0, 5)}[reduction]
         assert out.tolist() == [at_0, 1, 2, at_3]
         return
-    message = "reduction" if 0 <= reduction <= 4 else "attributes"
+    message = "include_self" if 1 <= reduction <= 4 else "attributes"
     with pytest.raises(dml.ArgumentError, match=message):
         run(kernel, inputs, [out], **arguments)
     assert not out.any()
@@ -273,9 +273,9 @@ def test_complex_numbers_have_no_order(reduction):
     inputs = [x, np.array([1], "i8"), np.array([3], "c8")]
     if reduction in ("min", "max"):
         with pytest.raises(dml.ArgumentError, match="a reduction that the elements do not have"):
-            run("scatter_elements", inputs, [out], axis=0, reduction=reduction)
+            run("scatter_elements", inputs, [out], axis=0, reduction=reduction, include_self=1)
     else:
-        run("scatter_elements", inputs, [out], axis=0, reduction=reduction)
+        run("scatter_elements", inputs, [out], axis=0, reduction=reduction, include_self=1)
         assert out.tolist() == [1, {"none": 3, "add": 3 + 2j, "mul": 6j}[reduction]]
 
 

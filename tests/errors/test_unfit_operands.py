@@ -198,23 +198,27 @@ def test_reductions_of_what_has_none(kind, reduction, fits):
     x = np.zeros((2, 2), kind)
     for call in (
         lambda out: run("scatter_elements", [x, np.zeros((2, 2), "u4"), x], [out], axis=0,
-                        reduction=reduction),
-        lambda out: run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out], reduction=reduction),
+                        reduction=reduction, include_self=True),
+        lambda out: run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out], reduction=reduction,
+                        include_self=True),
     ):  # fmt: skip
         decisions(call, lambda _: fits, [x.copy()], ())
 
 
 @pytest.mark.parametrize(
-    ("reduction", "mean", "known"),
-    [("add", 1, True), ("add", 2, True), ("add", 3, False), ("add", -1, False),
-     ("none", 1, False), ("mul", 1, False), ("min", 2, False)])  # fmt: skip
-def test_means_are_sums_that_are_divided(reduction, mean, known):
-    x = np.ones((2, 2), "f4")
+    ("reduction", "include_self", "kind", "known"),
+    [("mean", True, "f4", True), ("mean", False, "f4", True), ("mean", True, "u8", True),
+     ("mean", True, "c8", True), ("mean", True, "f2", False), ("mean", True, "i4", False),
+     ("mean", True, "?", False), ("none", False, "?", True), ("add", False, "f4", False),
+     ("min", False, "f4", False)])  # fmt: skip
+def test_only_means_leave_out_the_element(reduction, include_self, kind, known):
+    """Means of other types are calls of kernels with wider ones."""
+    x = np.ones((2, 2), kind)
     for call in (
         lambda out: run("scatter_elements", [x, np.zeros((2, 2), "u4"), x], [out], axis=0,
-                        reduction=reduction, mean=mean),
+                        reduction=reduction, include_self=include_self),
         lambda out: run("scatter_nd", [x, np.zeros((2, 1), "u4"), x], [out],
-                        reduction=reduction, mean=mean),
+                        reduction=reduction, include_self=include_self),
     ):  # fmt: skip
         decisions(call, lambda _: known, [x.copy()], ())
 
@@ -447,8 +451,16 @@ def test_attributes_of_another_kind():
         "upsample": ([X], [X.copy()], {"mode": "linear", "height": 1, "width": 1}),
         "gather_elements": ([X, AT], [X.copy()], {"axis": 0, "clamp": True}),
         "gather_nd": ([X, AT[:, :1]], [X.copy()], {"batch_dims": 0, "clamp": True}),
-        "scatter_elements": ([X, AT, X], [X.copy()], {"axis": 0, "reduction": "add"}),
-        "scatter_nd": ([X, AT[:1, :1], X[:1]], [X.copy()], {"reduction": "add"}),
+        "scatter_elements": (
+            [X, AT, X],
+            [X.copy()],
+            {"axis": 0, "reduction": "add", "include_self": True},
+        ),
+        "scatter_nd": (
+            [X, AT[:1, :1], X[:1]],
+            [X.copy()],
+            {"reduction": "add", "include_self": True},
+        ),
         "reverse_subsequences": ([X, np.ones((2, 1), "u4")], [X.copy()], {"axis": 1}),
         "nonzero_coordinates": ([X], [np.zeros(1, "u4"), np.zeros((4, 2), "u4")], {"columns": 2}),
         "fill_sequence": ([], [X.copy()], {"start": 0.0, "delta": 1.0}),

@@ -118,6 +118,7 @@ def test_an_operator_without_a_graph_between_two_sessions(device):
 
 def test_a_small_dispatch_makes_no_session(monkeypatch):
     monkeypatch.setattr(backend, "SessionStep", None)
+    monkeypatch.setattr(backend, "LEAST_ELEMENTS", 1 << 14)
     desc = dml.ElementWiseAdd.with_outputs(a_tensor=F, b_tensor=F)
     compiled = dml.Device("onnxruntime").create_operator(desc).compile()
     assert (compiled(X, X) == 2 * X).all()
@@ -144,6 +145,20 @@ def test_a_maximum_keeps_nan(device, bad):
         for one in (device, dml.Device("reference"))
     )
     np.testing.assert_allclose(got, expected, 1e-5, 1e-5)
+
+
+def test_a_maximum_of_infinities(device):
+    """Of windows that have nothing else, -infinity is the maximum."""
+    desc = dml.MaxPooling.with_outputs(
+        input_tensor=IMAGE, strides=(1, 1), window_size=(2, 2), start_padding=(1, 1),
+        end_padding=(0, 0),
+    )  # fmt: skip
+    x = np.random.default_rng(0).normal(size=IMAGE.sizes).astype(np.float32)
+    x[:, :2, :4, :4] = -np.inf
+    got, expected = (
+        one.create_operator(desc).compile()(x) for one in (device, dml.Device("reference"))
+    )
+    assert got.tobytes() == expected.tobytes()
 
 
 def test_a_guard_leaves_inputs_for_the_second_session(device):
@@ -336,6 +351,14 @@ except dml.DeviceError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     expected = f"Device('onnxruntime') needs {missing}: pip install anydml[onnxruntime]\n"
     assert done.stdout == expected
+
+
+def test_an_old_onnx_runtime(monkeypatch):
+    monkeypatch.setattr(onnxruntime, "__version__", "1.9.0")
+    with pytest.raises(
+        dml.DeviceError, match=r"needs ONNX Runtime 1.28 or newer, got 1\.9\.0: pip"
+    ):
+        dml.Device("onnxruntime")
 
 
 def test_the_command_line(capsys):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from support.computed import device_named
 
 torch_graphs = pytest.importorskip("support.torch_graphs", exc_type=ImportError)
 
@@ -167,15 +168,14 @@ def volumes(net):
     return {"y": g.divide(g.clip(y, min=-0.5, max=0.5), net.input(*y.sizes, offset=4))}  # fmt: skip
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference", "xla"])
+@pytest.mark.parametrize("device", ["cpu", "reference", "xla", "onnxruntime"])
 @pytest.mark.parametrize("build", [residual, style, layouts, volumes])
 def test_as_pytorch_has_it(build, device):
-    if device == "xla":
-        pytest.importorskip("jax")
+    target = device_named(device)
     net = Network(hash_of(build.__name__))
     outputs = build(net)
     desc = net.graph.build(**outputs)
-    found = dml.Device(device).compile_graph(desc)(**net.arrays)
+    found = target.compile_graph(desc)(**net.arrays)
     expected = torch_graphs.run_graph(desc, net.arrays)
     assert found.keys() == expected.keys()
     for name, array in found.items():

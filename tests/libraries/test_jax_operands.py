@@ -9,7 +9,7 @@ import pytest
 
 import anydml as dml
 from anydml._native import native
-from anydml.functions._spec import SPECS
+from anydml.functions._function import SPECS
 from support import assert_same_bits, jax_64_bits
 
 jax = pytest.importorskip("jax")

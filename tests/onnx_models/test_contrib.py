@@ -15,7 +15,8 @@ def one(operator, inputs, weights=None, kind=FLOAT, outputs=1, **attributes):
     """A model of one node, and its inputs."""
     names = [*inputs, *(weights or {})]
     order = attributes.pop("order", names)
-    results = [f"y{i}" if i + 1 in (1, outputs) else "" for i in range(outputs)]
+    middle = attributes.pop("middle", False)
+    results = [f"y{i}" if middle or i + 1 in (1, outputs) else "" for i in range(outputs)]
     node = oh.make_node(operator, order, results, domain="com.microsoft", **attributes)
     types = {np.dtype("f4"): FLOAT, np.dtype("u1"): UINT8, np.dtype("i1"): INT8}
     declared = {name: (types[array.dtype], list(array.shape)) for name, array in inputs.items()}
@@ -93,6 +94,20 @@ CASES = {
         "v": ZERO}, UINT8, axis=1,
         order=["t", "v", "x", "xs", "xz", "u", "ys", "yz"],
     ),
+    "MultiHeadAttention": one(
+        "MultiHeadAttention", {"q": floats(0, 2, 3, 8), "k": floats(1, 2, 5, 8),
+        "v": floats(2, 2, 5, 8)}, {"bias": floats(3, 24)}, num_heads=2,
+    ),
+    "MultiHeadAttention lengths": one(
+        "MultiHeadAttention", {"q": floats(0, 2, 3, 8), "k": floats(1, 2, 5, 8),
+        "v": floats(2, 2, 5, 8)}, {"bias": floats(3, 24), "mask": np.int32([3, 5])}, num_heads=2,
+    ),
+    "MultiHeadAttention past": one(
+        "MultiHeadAttention", {"q": floats(0, 2, 3, 8), "k": floats(1, 2, 3, 8),
+        "v": floats(2, 2, 3, 8), "pk": floats(3, 2, 2, 4, 4), "pv": floats(4, 2, 2, 4, 4)},
+        {"m": np.int32([[1] * 6 + [0], [1] * 5 + [0] * 2])}, num_heads=2, outputs=3, middle=True,
+        order=["q", "k", "v", "", "m", "", "pk", "pv"],
+    ),
     "MatMulNBits": one(
         "MatMulNBits", {"a": floats(0, 2, 3, 64)},
         {"b": bytes_of(1, 5, 2, 16), "s": floats(2, 10)}, K=64, N=5, bits=4, block_size=32,
@@ -133,6 +148,11 @@ def test_operators_that_the_cpu_of_onnx_runtime_lacks():
     expected = left * gelu(right)
     np.testing.assert_allclose(run("BiasSplitGelu", x, b), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run("FastGelu", x, b), gelu(x + b), rtol=1e-5, atol=1e-6)
+    query, key, value = (floats(seed, 2, 3, 8) for seed in (5, 6, 7))
+    packed = np.stack([a.reshape(2, 3, 2, 4) for a in (query, key, value)], axis=3)
+    expected = run("MultiHeadAttention", query, key, value, num_heads=2)
+    found = run("MultiHeadAttention", packed, num_heads=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     image, weights = floats(3, 1, 5, 6, 2), floats(4, 3, 3, 3, 2)
     moved = [np.moveaxis(array, -1, 1).copy() for array in (image, weights)]
     graph = model_of([oh.make_node("Conv", ["x0", "x1"], ["y0"], pads=[1, 1, 1, 1])],

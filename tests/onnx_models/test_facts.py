@@ -15,8 +15,8 @@ FACTS = list(
 )
 
 NOT_YET = {
-    "Attention", "QAttention", "MultiHeadAttention", "RotaryEmbedding", "EmbedLayerNormalization",
-    "GroupNorm", "GroupQueryAttention", "ConvTransposeWithDynamicPads",
+    "Attention", "QAttention", "RotaryEmbedding", "EmbedLayerNormalization",
+    "GroupNorm", "GroupQueryAttention",
 }  # fmt: skip
 """Operators whose nodes are left to the CPU, although the provider has a kernel."""
 

@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 import anydml as dml
 from anydml.core.levels import LATEST
+from anydml.onnx.partition import partitions
 
 node = oh.make_node
 INT64 = TensorProto.INT64
@@ -311,3 +312,21 @@ def test_networks_of_the_onnx_package(path):
     assert {item.place for item in read.nodes} == {"graph"}
     for result, reference in zip(results.values(), expected, strict=True):
         np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-6)
+
+
+def test_a_run_leaves_out_copies_that_the_graphs_of_the_provider_have():
+    nodes = [
+        node("Reshape", ["x", "to"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Flatten", ["b"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [2, 3, 4]}, {"y": FLOAT}, {"to": np.int64([4, 6])})
+    read = compare(model, {"x": floats(0, 2, 3, 4)})
+    (graph,) = read.graphs
+    assert [item.desc.NAME for item in graph.nodes] == [
+        "ELEMENT_WISE_IDENTITY", "ACTIVATION_RELU", "ELEMENT_WISE_IDENTITY",
+    ]  # fmt: skip
+    (part,) = partitions(read.verdicts, read.graph, False, literal=False)
+    assert [item.desc.NAME for item in part.desc.nodes] == [
+        "ACTIVATION_RELU", "ELEMENT_WISE_IDENTITY",
+    ]  # fmt: skip

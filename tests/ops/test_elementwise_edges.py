@@ -5,23 +5,23 @@ import pytest
 
 import anydml as dml
 from anydml.ops._fields import Role
+from support.computed import device_named
 from support.tolerances import assert_within
 
 INF = float("inf")
 MOST = float(np.finfo(np.float32).max)
 
 
-@pytest.fixture(params=["cpu", "reference", "xla"])
+@pytest.fixture(params=["cpu", "reference", "xla", "onnxruntime"])
 def run(request):
-    if request.param == "xla":
-        pytest.importorskip("jax")
+    device = device_named(request.param)
 
     def result(kind, *arrays, **arguments):
         arrays = [np.array(array) for array in arrays]
         names = [info.attribute for info in kind.tensor_fields(Role.INPUT)]
         tensors = dict(zip(names, map(dml.TensorDesc.from_array, arrays), strict=True))
         desc = kind.with_outputs(**tensors, **arguments)
-        return dml.Device(request.param).create_operator(desc).compile()(*arrays).tolist()
+        return device.create_operator(desc).compile()(*arrays).tolist()
 
     return result
 

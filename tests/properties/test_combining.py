@@ -224,7 +224,7 @@ def test_a_bad_index_leaves_everything(kind, name, include_self):
 def test_what_has_no_such_reduction():
     for kind, name in (
         ("complex64", "min"),
-        ("complex64", "amax"),
+        ("complex64", "max"),
         ("bool", "mean"),
         ("M8[s]", "add"),
     ):
@@ -452,7 +452,7 @@ def test_memory_that_is_not_there():
             lambda: dml.gather_elements(one, many, mode="clip"),
             "gather_elements: 281.5 TB",
         ),
-        (lambda: dml.join([many, many], axis=None), "join: memory for scratch"),
+        (lambda: dml.join([many, many], axis=None), "join: 562.9 TB"),
         (
             lambda: dml.nonzero_coordinates(np.broadcast_to(1j, (2**45,))),
             "nonzero_coordinates: mem",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anydml.functions._combining import neutral
+from anydml.functions._scatter import identity
 from support import assert_same_bits
 
 EACH = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -16,7 +16,7 @@ def test_the_neutral_number_changes_no_other(options, kind):
     dtype = np.dtype(kind)
     if (dtype.kind, options) in (("c", "min"), ("c", "max"), ("b", "mean")):
         return
-    number = neutral(options, dtype)
+    number = identity(options, dtype)
     assert number.dtype == dtype
     if dtype.kind == "b":
         x, combine = np.array([False, True]), {"add": np.logical_or, "mul": np.logical_and}
@@ -30,6 +30,6 @@ def test_the_neutral_number_changes_no_other(options, kind):
 
 def test_the_neutral_number_of_another_librarys_type():
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
-    found = {options: neutral(options, np.dtype(bfloat16)) for options in EACH}
+    found = {options: identity(options, np.dtype(bfloat16)) for options in EACH}
     assert all(type(number) is bfloat16 for number in found.values())
     assert found == {"add": 0, "mul": 1, "min": np.inf, "max": -np.inf}

@@ -9,6 +9,7 @@ import pytest
 
 import anydml as dml
 from anydml.devices.backends._computed import computed_step
+from anydml.engines._numpy import NumpyEngine
 from support import Flavour
 from support.choices import Seeded
 from support.computed import KINDS
@@ -156,6 +157,12 @@ def test_floats_saturate(dtype):
         with np.errstate(all="ignore"):
             expected = dml.cast(values, dtype.name)
         np.testing.assert_array_equal(computed(lambda a: ENGINE.cast(a, dtype), values), expected)
+
+
+def test_the_error_function_of_float64():
+    x = np.concatenate([np.linspace(-7, 7, 1001), [np.nan, np.inf, -np.inf, 1e-300, -0.0, 0.0]])
+    got = computed(ENGINE.erf, x)
+    np.testing.assert_allclose(got, NumpyEngine().erf(x), 1e-14)
 
 
 def test_float64_rounds_to_float16_once():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,7 +13,7 @@ from anydml._native import native
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.core.program import ArraySpec, Dynamic
 from anydml.functions._attributes import constant_of, padding_mode, paddings
-from anydml.functions._spec import SPECS
+from anydml.functions._function import SPECS
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements
@@ -202,14 +204,13 @@ def by_specification(spec):
     def case(draw):
         kinds = [INDICES if name == "indices" else DATA for name in spec.operands]
         arrays = [array(draw(SIZES), draw(kind)) for kind in kinds]
-        drawn = tuple(draw(values[attribute.kind]) for attribute in spec.attributes)
-        arguments = spec.arguments(arrays, drawn)
-        return (
-            spec.operator,
-            arrays,
-            arguments,
-            dict(spec.inferred(arrays, spec.attribute_values(drawn))),
-        )
+        # An attribute that no argument gives is a constant of the function.
+        own = [name for name in signature(spec.prepare).parameters if name in spec.attribute_names]
+        attributes = {
+            attribute.name: draw(values[attribute.kind]) if attribute.name in own else True
+            for attribute in spec.attributes
+        }
+        return spec.operator, arrays, tuple(attributes[name] for name in own), attributes
 
     case.__name__ = spec.name
     return case

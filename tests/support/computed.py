@@ -18,7 +18,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 KINDS: Final = [kind for kind in dict.fromkeys(OPERATORS.values()) if issubclass(kind, Computed)]
 
-NAMES: Final = ("cpu", pytest.param("xla", marks=pytest.mark.slow))
+NAMES: Final = (
+    "cpu",
+    pytest.param("xla", marks=pytest.mark.slow),
+    pytest.param("onnxruntime", marks=pytest.mark.slow),
+)
 """Of the devices that outside judges look at."""
 
 
@@ -26,6 +30,10 @@ def device_named(name: str) -> Device:
     """The device; the test is skipped where its library is missing."""
     if name == "xla":
         pytest.importorskip("jax")
+    if name == "onnxruntime":
+        pytest.importorskip("onnxruntime")
+        backend = pytest.importorskip("anydml.devices.backends.onnxruntime")
+        backend.LEAST_ELEMENTS = 0  # small arrays get sessions, too
     return Device(name)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import anydml as dml
-from anydml.functions._spec import SPECS, FunctionSpec
+from anydml.functions._function import SPECS, FunctionSpec
 
 
 class Call(NamedTuple):

@@ -17,7 +17,10 @@ const char* shape(const Call& call, Results& results) {
   const Layout& layout = in.tensor.layout;
   const int columns = to_axis(call.numbers[0]);
   if (columns < 0 || columns > layout.rank) return "columns: outside 0..rank";
-  if (in.tensor.type == DataType::unknown && in.tensor.element_size != 1) return kElements;
+  // Bools have no numbers, but zeros; dispatches give no descriptors.
+  if (in.tensor.type == DataType::unknown &&
+      (in.descr == nullptr ? in.tensor.element_size != 1 : in.descr->kind != 'b'))
+    return kElements;
   Int longest = 0;
   for (int i = layout.rank - columns; i < layout.rank; ++i)
     longest = std::max(longest, layout.sizes[i]);
@@ -75,11 +78,9 @@ void enqueue_measured(const Call& call, cuda::Queue& queue, const MakeOutput& ma
   if (rows != nullptr) cuda::nonzero_write(plan, found, count, rows->tensor, rows->data, queue);
 }
 
-// A function accepts bools, but no other type without numbers.
 bool attribute_numbers(const FunctionCall& call, Int* numbers, Results&) {
-  const Operand& in = call.inputs[0];
-  numbers[0] = in.tensor.layout.rank;
-  return in.tensor.type != DataType::unknown || in.descr->kind == 'b';
+  numbers[0] = call.inputs[0].tensor.layout.rank;
+  return true;
 }
 
 const Registration nonzero{{

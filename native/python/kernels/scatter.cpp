@@ -11,11 +11,6 @@ const Words kWords{
 #define ANYDML_REDUCTION(name, synonym) #synonym,
 #include "../../common/modes.def"
 };
-Int canonical_reduction(Int word) {
-  const Int own = static_cast<Int>(kReductions.size());
-  return word < own ? word : word - own;
-}
-
 // Reductions combine complex numbers as such; everything else only moves them.
 DataType combined_type(const Operand& operand, Reduction reduction) {
   const DataType type = operand.tensor.type;
@@ -32,19 +27,46 @@ Tensor combined(const Operand& operand, Reduction reduction) {
   return tensor;
 }
 
+// The reductions of calls: the kernels' own, and the mean.
+const Words kCalled{
+#define ANYDML_REDUCTION(name, synonym) #name,
+#include "../../common/modes.def"
+    "mean"};
+const Int kMean = static_cast<Int>(kCalled.size()) - 1;
+
+Int canonical_reduction(Int word) {
+  const Int own = kMean;
+  return word < own ? word : word - own;
+}
+
+// The last two numbers: the reduction, and whether the element itself is included.
+Reduction reduction_of(const Int* numbers) {
+  return numbers[0] == kMean ? Reduction::add : static_cast<Reduction>(numbers[0]);
+}
+Mean mean_of(const Int* numbers) {
+  if (numbers[0] != kMean) return Mean::no;
+  return numbers[1] != 0 ? Mean::with_element : Mean::of_updates;
+}
+
+// A mean sums up in the elements' own type, which must be wide enough.
+bool can_average(DataType type) {
+  return is_complex_type(type) || type == DataType::float32 || type == DataType::float64 ||
+         type == DataType::int64 || type == DataType::uint64;
+}
+
 // Checks that both scatters share on input, indices and updates.
-const char* elements_of(const Call& call, Int reduction, Int mean) {
+const char* elements_of(const Call& call, const Int* numbers) {
   const Operand* const in = call.operands;
   if (!same_element(in[0], in[2])) return kElements;
   if (!is_index_type(in[1].tensor.type)) return kIndices;
-  constexpr const char* kWrong = "a reduction that the elements do not have";
-  if (reduction == 0) return mean == 0 ? nullptr : kWrong;
-  const DataType type = combined_type(in[0], static_cast<Reduction>(reduction));
-  const bool typed = type != DataType::unknown;
-  const bool ordered = !is_complex_type(type) || reduction < static_cast<Int>(Reduction::min);
-  const bool divided =
-      mean == 0 || (reduction == static_cast<Int>(Reduction::add) && (mean == 1 || mean == 2));
-  return typed && ordered && divided ? nullptr : kWrong;
+  const Reduction reduction = reduction_of(numbers);
+  if (reduction == Reduction::none) return nullptr;
+  const DataType type = combined_type(in[0], reduction);
+  const bool mean = numbers[0] == kMean;
+  if (type == DataType::unknown || (is_complex_type(type) && reduction >= Reduction::min) ||
+      (mean && !can_average(type)))
+    return "a reduction that the elements do not have";
+  return mean || numbers[1] != 0 ? nullptr : "include_self: only a mean leaves out the element";
 }
 
 template <class Plan>
@@ -63,11 +85,10 @@ Int run(const Plan& plan, const Call& call, Int elements) {
 
 ScatterPlan elements_plan(const Call& call) {
   const Operand* const o = call.operands;
-  const Reduction reduction = static_cast<Reduction>(call.numbers[1]);
-  return {combined(o[0], reduction),         o[1].tensor,
-          combined(o[2], reduction),         combined(o[3], reduction),
-          to_axis(call.numbers[0]),          reduction,
-          static_cast<Mean>(call.numbers[2])};
+  const Reduction reduction = reduction_of(call.numbers + 1);
+  return {
+      combined(o[0], reduction), o[1].tensor, combined(o[2], reduction), combined(o[3], reduction),
+      to_axis(call.numbers[0]),  reduction,   mean_of(call.numbers + 1)};
 }
 
 const char* elements_shape(const Call& call, Results& results) {
@@ -78,7 +99,7 @@ const char* elements_shape(const Call& call, Results& results) {
   if (lookup.rank != data.rank) return kRank;
   if (!same_sizes(in[2].tensor.layout, lookup) || !fits_except(lookup, data, axis)) return kSizes;
   same_as(results, in[0]);
-  return elements_of(call, call.numbers[1], call.numbers[2]);
+  return elements_of(call, call.numbers + 1);
 }
 
 Int elements_run(const Call& call) {
@@ -97,7 +118,7 @@ void elements_enqueue(const Call& call, cuda::Queue& queue) {
 bool elements_numbers(const FunctionCall& call, Int* numbers, Results& results) {
   if (!axis_numbers<1>(call, numbers, results)) return false;
   numbers[1] = canonical_reduction(call.arguments[1]);
-  numbers[2] = 0;
+  numbers[2] = 1;
   return numbers[1] == 0 || call.inputs[0].tensor.type != DataType::unknown;
 }
 
@@ -105,7 +126,7 @@ const Registration scatter_elements{{
     .name = "scatter_elements",
     .inputs = 3,
     .outputs = 1,
-    .attributes = {{"axis"}, {"reduction", &kReductions}, {"mean"}},
+    .attributes = {{"axis"}, {"reduction", &kCalled}, {"include_self"}},
     .shape = elements_shape,
     .run = elements_run,
     .arguments = {{Argument::integer}, {Argument::word_or_none, &kWords}},
@@ -120,9 +141,9 @@ const Registration scatter_elements{{
 
 ScatterNdPlan nd_plan(const Call& call) {
   const Operand* const o = call.operands;
-  const Reduction reduction = static_cast<Reduction>(call.numbers[0]);
+  const Reduction reduction = reduction_of(call.numbers);
   return {combined(o[0], reduction), o[1].tensor, combined(o[2], reduction),
-          combined(o[3], reduction), reduction,   static_cast<Mean>(call.numbers[1])};
+          combined(o[3], reduction), reduction,   mean_of(call.numbers)};
 }
 
 // Updates have the indices' sizes without the last, then the input's sizes without the first t.
@@ -137,7 +158,7 @@ const char* nd_shape(const Call& call, Results& results) {
   if (lookup.rank < 1 || lookup.sizes[lookup.rank - 1] > data.rank) return kRank;
   if (!slices(data, lookup, in[2].tensor.layout)) return kSizes;
   same_as(results, in[0]);
-  return elements_of(call, call.numbers[0], call.numbers[1]);
+  return elements_of(call, call.numbers);
 }
 
 Int nd_run(const Call& call) {
@@ -155,7 +176,7 @@ void nd_enqueue(const Call& call, cuda::Queue& queue) {
 // arguments: reduction.
 bool nd_numbers(const FunctionCall& call, Int* numbers, Results&) {
   numbers[0] = canonical_reduction(call.arguments[0]);
-  numbers[1] = 0;
+  numbers[1] = 1;
   return numbers[0] == 0 || call.inputs[0].tensor.type != DataType::unknown;
 }
 
@@ -163,7 +184,7 @@ const Registration scatter_nd{{
     .name = "scatter_nd",
     .inputs = 3,
     .outputs = 1,
-    .attributes = {{"reduction", &kReductions}, {"mean"}},
+    .attributes = {{"reduction", &kCalled}, {"include_self"}},
     .shape = nd_shape,
     .run = nd_run,
     .arguments = {{Argument::word_or_none, &kWords}},

@@ -10,7 +10,7 @@ from typing import Any
 
 from anydml.dask._calls import call_of
 from anydml.functions._dispatch import function_of
-from anydml.functions._spec import SPECS
+from anydml.functions._function import SPECS
 
 __all__: list[str] = []
 

@@ -16,7 +16,8 @@ from anydml.dask import _graphs, _indexed
 from anydml.dask._graphs import Lazy
 from anydml.dask._namespace import Namespace
 from anydml.functions import _blocks
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._block_tasks import call_chunk
+from anydml.functions._function import Attributes, FunctionSpec
 
 FAN_IN: Final = 4
 """Partial results that one task merges."""
@@ -24,23 +25,22 @@ FAN_IN: Final = 4
 
 def call(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Sequence[Lazy]:
     """The results of a function of normalized operands."""
-    shapes = spec.shapes(operands, attributes)
-    chunking = spec.chunking
-    if isinstance(chunking, _blocks.Indexed):
-        run = _indexed.write if chunking.writes else _indexed.read_indexed
+    outputs, blocks = spec.outputs_of(operands, attributes), spec.blocks
+    if isinstance(blocks, _blocks.Indexed):
+        run = _indexed.write if blocks.writes else _indexed.read_indexed
         return run(spec, operands, attributes)
-    if isinstance(chunking, _blocks.Blockwise):
-        (kind,) = spec.types(operands, attributes, 1)
+    if isinstance(blocks, _blocks.Blockwise):
+        ((_, kind),) = outputs
         options = {"dtype": kind, "meta": _graphs.like(operands[0], operands[0].ndim, kind)}
-        return [operands[0].map_blocks(_blocks.call_block, spec.name, attributes, **options)]
-    if isinstance(chunking, _blocks.Tree):
-        return _merged(spec, operands[0], attributes, shapes)
-    if isinstance(chunking, _blocks.Rows):
-        return _rows(spec, operands[0], attributes, shapes)
-    if len(shapes) == 1 and 0 in shapes[0]:
-        (kind,) = spec.types(operands, attributes, 1)
-        return [zeros_like(operands[0], shape=shapes[0], dtype=kind, chunks=-1)]
-    rule: Any = chunking or spec.composed
+        return [operands[0].map_blocks(call_chunk, spec.name, attributes, **options)]
+    if isinstance(blocks, _blocks.Tree):
+        return _merged(spec, operands[0], attributes, outputs)
+    if isinstance(blocks, _blocks.Rows):
+        return _rows(spec, operands[0], attributes, outputs)
+    if len(outputs) == 1 and 0 in outputs[0][0]:
+        ((shape, kind),) = outputs
+        return [zeros_like(operands[0], shape=shape, dtype=kind, chunks=-1)]
+    rule: Any = blocks.rule if isinstance(blocks, _blocks.Composed) else blocks
     return rule(namespace, operands, attributes)  # type: ignore[no-any-return]  # rules are untyped
 
 
@@ -56,7 +56,7 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
                 f"out: expected None for dask arrays, got {short_repr(type(out).__name__)}; "
                 f"write the result with dask.array.store"
             )
-        operands, attributes, finish = spec.prepare(namespace, *arguments)
+        operands, attributes, is_scalar = spec.prepare(namespace, *arguments)
         spec.check(operands, attributes)
         operands = (
             *(
@@ -65,11 +65,7 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
             ),
         )
         results = call(spec, operands, attributes)
-        if finish is not None:
-            results = finish(namespace, results)
-        if spec.result_class is not None:
-            return spec.result_class(*results)
-        return tuple(results) if spec.lists_results else results[0]
+        return spec.finished([namespace.reshape(y, ()) for y in results] if is_scalar else results)
 
     return run
 
@@ -87,10 +83,12 @@ def _check(chunk: Any, check: Callable[[Any], None]) -> Any:
     return chunk
 
 
-def _merged(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -> list[Lazy]:
-    tree = spec.chunking
+def _merged(
+    spec: FunctionSpec, x: Lazy, attributes: Attributes, outputs: Sequence[Any]
+) -> list[Lazy]:
+    tree = spec.blocks
     axis = attributes[tree.axis]
-    chunks = (*x.chunks[:axis], (shapes[0][axis],), *x.chunks[axis + 1 :])
+    chunks = (*x.chunks[:axis], (outputs[0][0][axis],), *x.chunks[axis + 1 :])
     name = _graphs.layer_name(spec.name, x.name, attributes)
     layer: _graphs.Layer = {}
     starts = [start for start, _ in _graphs.bounds(x.chunks[axis])]
@@ -112,7 +110,7 @@ def _merged(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any])
         _graphs.same(layer, (name, *at), found[0])
     results = []
     parts = _graphs.new_array(name, layer, [x], chunks, x, x.dtype)
-    for i, kind in enumerate(spec.types([x], attributes, len(shapes))):
+    for i, (_, kind) in enumerate(outputs):
         meta = _graphs.like(x, len(chunks), kind)
         result_name = _graphs.layer_name(f"{spec.name}-result", name, i, str(kind))
         results.append(parts.map_blocks(_part, i, kind, name=result_name, dtype=kind, meta=meta))
@@ -123,15 +121,18 @@ def _part(found: tuple[Any, ...], i: int, kind: np.dtype[Any]) -> Any:
     return found[i].astype(kind, copy=False)
 
 
-def _rows(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -> list[Lazy]:
-    for attribute, value in zip(spec.attributes, attributes, strict=True):
+def _rows(
+    spec: FunctionSpec, x: Lazy, attributes: Attributes, outputs: Sequence[Any]
+) -> list[Lazy]:
+    for attribute in spec.attributes:
+        value = attributes[attribute.name]
         if attribute.kind == "size" and value != attribute.default:
             raise ArgumentError(
                 f"{attribute.name}: expected None for a dask array, got {short_repr(value)}; "
                 "take the "
                 f"first rows of the result when its chunk sizes are known"
             )
-    rows, (kind,) = spec.chunking, spec.types([x], attributes, 1)
+    rows, ((shape, kind),) = spec.blocks, outputs
     source = x
     if not _graphs.is_in_order(x.chunks):
         meta = _graphs.like(x, x.ndim, bool)
@@ -143,5 +144,5 @@ def _rows(spec: FunctionSpec, x: Lazy, attributes: Any, shapes: Sequence[Any]) -
         starts, _ = _graphs.corners(limits, at)
         arguments = (rows.of_block, _graphs.block(source, at), starts, attributes)
         _graphs.put(layer, (name, i, 0), *arguments)
-    chunks = ((math.nan,) * len(layer), (shapes[0][-1],))
+    chunks = ((math.nan,) * len(layer), (shape[-1],))
     return [_graphs.new_array(name, layer, [source], chunks, x, kind)]

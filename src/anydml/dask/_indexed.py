@@ -23,9 +23,9 @@ from dask.array.utils import meta_from_array
 
 from anydml.dask import _graphs
 from anydml.dask._graphs import Chunks, Lazy, Position
-from anydml.functions import _blocks, _combining
+from anydml.functions import _block_tasks, _scatter
 from anydml.functions._blocks import Pointing
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._function import FunctionSpec
 
 
 class _Places:
@@ -44,7 +44,7 @@ class _Places:
     """
 
     def __init__(self, spec: FunctionSpec, x: Lazy, indices: Any, attributes: Any) -> None:
-        before, aligned, tuples = spec.chunking.points((x, indices), attributes)
+        before, aligned, tuples = spec.blocks.points((x, indices), attributes)
         self.pointing: Pointing = (before, aligned, tuples)
         self.aligned = {j: before + i for i, j in enumerate(aligned) if j is not None}
         self.indexed_axes = tuple(before + i for i, j in enumerate(aligned) if j is None)
@@ -68,7 +68,7 @@ class _Places:
                     strict=True,
                 )
             )
-        elif spec.chunking.writes and len(own) > 1:
+        elif spec.blocks.writes and len(own) > 1:
             last = (*indices.chunks[:rank], *((size,) for size in indices.shape[rank:]))
             indices = _graphs.in_order(_graphs.rechunked(indices, last), rank)
         self.outer: Chunks = tuple(
@@ -78,7 +78,7 @@ class _Places:
             for axis in range(rank)
         )
         chunks = (*self.outer, *((size,) for size in indices.shape[rank:]))
-        clamp = spec.attribute_values(attributes).get("clamp", False)
+        clamp = attributes.get("clamp", False)
         sizes = [x.shape[axis] for axis in self.indexed_axes]
         arguments = (spec.name, sizes, list(self.indexed_axes), clamp)
         if held:
@@ -91,7 +91,7 @@ class _Places:
         for at in _graphs.blocks(chunks):
             origin = [bounds[axis][i][0] for axis, i in enumerate(at)]
             chunk = _graphs.block(indices, at)
-            _graphs.put(layer, (name, *at), _blocks.resolve, chunk, *arguments, origin)
+            _graphs.put(layer, (name, *at), _block_tasks.resolve, chunk, *arguments, origin)
         self.array = _graphs.new_array(name, layer, [indices], chunks, indices, np.int64)
 
     def _known(self, indices: Any, chunks: Chunks, arguments: Any) -> Lazy:
@@ -101,7 +101,7 @@ class _Places:
             slice(1) if stride == 0 and indices.size else slice(None) for stride in indices.strides
         ]
         call, sizes, axes, clamp = arguments
-        found = _blocks.resolve(indices[(*once, ...)], call, sizes, axes, clamp, [])
+        found = _block_tasks.resolve(indices[(*once, ...)], call, sizes, axes, clamp, [])
         self._held = found
         own = tuple(
             sizes if size == sum(sizes) else (size,)
@@ -161,16 +161,16 @@ def read_indexed(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -
             spans.append(_graphs.corners(places.limits, inner))
         if len(sources) == 1:
             arguments = (sources[0], where, places.pointing, spans[0][0], spec.name, attributes)
-            _graphs.put(layer, (name, *at), _blocks.read_indexed, *arguments)
+            _graphs.put(layer, (name, *at), _block_tasks.read_indexed, *arguments)
             continue
         parts = [
-            _graphs.put(layer, (f"{name}-found", i, *at), _blocks.read_part, source, where,
+            _graphs.put(layer, (f"{name}-found", i, *at), _block_tasks.read_part, source, where,
                         places.pointing, *span, spec.name, attributes)
             for i, (source, span) in enumerate(zip(sources, spans, strict=True))
         ]  # fmt: skip
         shape = tuple(sizes[i] for sizes, i in zip(chunks, at, strict=True))
-        rest = (places.pointing, spans, shape, meta)
-        _graphs.put(layer, (name, *at), _blocks.join_parts, _graphs.as_list(parts), where, *rest)
+        rest = (_graphs.as_list(parts), where, places.pointing, spans, shape, meta)
+        _graphs.put(layer, (name, *at), _block_tasks.join_parts, *rest)
     return [_graphs.new_array(name, layer, [x, places.array], chunks, x, x.dtype)]
 
 
@@ -180,7 +180,7 @@ _ONE: Final = np.int64(1)
 def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[Lazy]:
     """The updates in the way of the reduction."""
     x, indices, updates = operands
-    reduction, include_self = attributes[-2:]
+    reduction, include_self = attributes["reduction"], attributes["include_self"]
     places = _Places(spec, x, indices, attributes)
     updates = _graphs.rechunked(updates, (*places.outer, *places.behind))
     steps = _steps(x, places)
@@ -199,24 +199,24 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
                 new = _graphs.block(values, (*outer, *behind)) if lazy else values
                 where = _graphs.block(places.array, places.key(outer))
                 arguments = (state, where, new, places.pointing, reduction, *span)
-                state = _graphs.put(layer, (f"{name}-step", i, *at), _blocks.write, *arguments)
+                state = _graphs.put(layer, (f"{name}-step", i, *at), _block_tasks.write, *arguments)
             _graphs.same(layer, (name, *at), state)
         of = [start, places.array, *([values] if lazy else [])]
         return _graphs.new_array(name, layer, of, x.chunks, x, start.dtype)
 
     start = x
     if reduction == "mean":
-        wide = _combining.sum_type(x.dtype)
+        wide = _scatter.sum_type(x.dtype)
         start, updates = x.astype(wide), updates.astype(wide)
     if not include_self and reduction != "none":
-        start = run(start, _combining.neutral(reduction, start.dtype), "none")
+        start = run(start, _scatter.identity(reduction, start.dtype), "none")
     if reduction != "mean":
         return [run(start, updates, reduction)]
     sums = run(start, updates, "add")
     kind = _graphs.like(x, x.ndim, np.int64)
     counts = run(zeros_like(kind, shape=x.shape, chunks=x.chunks), _ONE, "add")
     options = {"dtype": x.dtype, "meta": meta_from_array(x)}
-    return [x.map_blocks(_blocks.divide, sums, counts, include_self, **options)]
+    return [x.map_blocks(_block_tasks.divide, sums, counts, include_self, **options)]
 
 
 def _steps(x: Lazy, places: _Places) -> dict[Position, list[Any]]:

@@ -15,12 +15,12 @@ from dask.array.utils import meta_from_array
 from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
 from anydml.functions import _arguments, _attributes
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._function import FunctionSpec
 from anydml.libraries import check_dtype, counterpart, promoted
 
 
 class Namespace:
-    """`anydml.functions._spec.MovingNamespace` for Dask, without what derivatives need.
+    """`anydml.functions._function.MovingLibrary` for Dask, without what derivatives need.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ class Namespace:
         Calls an array function on normalized operands: takes its specification, operands and
         attributes.
     """
+
+    knows_modes = False
 
     def __init__(self, call: Callable[[FunctionSpec, Sequence[Any], Any], Any]) -> None:
         self.call = call

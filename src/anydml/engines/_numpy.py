@@ -91,11 +91,11 @@ class NumpyEngine:
 
     def erf(self, x: Array) -> Array:
         """The error function."""
-        near, far = _erf_series()
-        size = np.minimum(np.abs(x.astype(np.float64)), _ERF_IS_1)
+        near, far = erf_series()
+        size = np.minimum(np.abs(x.astype(np.float64)), ERF_IS_1)
         square = size * size
         below_1 = size * near(np.minimum(square, 1.0))
-        from_1 = np.where(size == _ERF_IS_1, 1.0, far(np.maximum(size, 1.0)))
+        from_1 = np.where(size == ERF_IS_1, 1.0, far(np.maximum(size, 1.0)))
         return np.copysign(np.where(size < 1, below_1, from_1), x)
 
     def scatter_add(self, size: int, places: Array, values: Array) -> Array:
@@ -124,18 +124,19 @@ class NumpyEngine:
         return carry
 
 
-_ERF_IS_1 = 6.0
+ERF_IS_1 = 6.0
 """From here on, the error function rounds to 1 in float64."""
 
 
 @cache
-def _erf_series() -> tuple[Chebyshev, Chebyshev]:
-    # erf(x) / x as a function of x squared up to 1, and erf(x) from 1 on.
+def erf_series() -> tuple[Chebyshev, Chebyshev]:
+    """``erf(x) / x`` as a function of x squared up to 1, and ``erf(x)`` from 1 on."""
+
     def ratio(squares: Array) -> Array:
         return np.array([math.erf(r) / r for r in np.sqrt(squares)])
 
     near = Chebyshev.interpolate(ratio, 14, [0.0, 1.0])
-    far = Chebyshev.interpolate(np.vectorize(math.erf), 44, [1.0, _ERF_IS_1])
+    far = Chebyshev.interpolate(np.vectorize(math.erf), 44, [1.0, ERF_IS_1])
     return near, far
 
 

@@ -12,10 +12,12 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
 from anydml.engines import Array, Reduction
-from anydml.engines._numpy import NumpyEngine
+from anydml.engines._numpy import ERF_IS_1, NumpyEngine, erf_series
 from anydml.engines._onnx_arrays import (
+    as_bytes,
     elementwise,
     emit,
     guarded,
@@ -79,7 +81,8 @@ class OnnxEngine:
             return _transposed(x, w, steps, pads, dilations, groups)
         axes = axes_of(x.shape[2:], w.shape[2:], strides, pads, dilations)
         if x.dtype != np.float32:
-            return _by_taps(x, w, axes, groups)
+            whole = _by_integers(x, w, axes, groups, pads) if x.dtype == np.float64 else None
+            return _by_taps(x, w, axes, groups) if whole is None else whole
         crops = [(min(low, 0), min(high, 0)) for low, high in pads]
         x = padded(x, [(0, 0), (0, 0), *crops], 0)
         shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
@@ -175,8 +178,18 @@ class OnnxEngine:
         return ((x * kind(0x0101010101010101)) >> kind(56)).astype(np.uint8)
 
     def erf(self, x: Array) -> Array:
-        """The error function of float32."""
-        return elementwise("Erf", x) if is_traced(x) else _NUMPY.erf(x)
+        """The error function: ONNX Runtime's of float32, for others NumPy's series."""
+        if not is_traced(x):
+            return _NUMPY.erf(x)
+        if x.dtype == np.float32:
+            return elementwise("Erf", x)
+        near, far = erf_series()
+        size = _XP.minimum(_XP.abs(x.astype(np.float64)), ERF_IS_1)
+        square = size * size
+        below_1 = size * _sum_of_series(near, _XP.minimum(square, 1.0))
+        from_1 = _sum_of_series(far, _XP.maximum(size, 1.0))
+        result = _XP.where(size < 1.0, below_1, _XP.where(size == ERF_IS_1, 1.0, from_1))
+        return _XP.copysign(result, x)
 
     def scatter_add(self, size: int, places: Array, values: Array) -> Array:
         """Sums in the order of the values."""
@@ -277,6 +290,16 @@ def _folded(
     return x
 
 
+def _sum_of_series(series: Chebyshev, x: Array) -> Array:
+    """A Chebyshev series by Clenshaw's recurrence."""
+    low, high = map(float, series.domain)
+    doubled = (x * 2.0 - (low + high)) * (2.0 / (high - low))
+    last, before = doubled * 0.0, doubled * 0.0
+    for coefficient in series.coef[:0:-1]:
+        last, before = doubled * last - before + float(coefficient), last
+    return doubled * 0.5 * last - before + float(series.coef[0])
+
+
 def _add_logarithms(a: Array, b: Array) -> Array:
     """The logarithm of the sum of two numbers from their logarithms."""
     larger, smaller = _XP.maximum(a, b), _XP.minimum(a, b)
@@ -294,6 +317,31 @@ def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Arra
         less, more = less | (nan[1] & ~nan[0]), more | (nan[0] & ~nan[1])
     second = less | (~more & (place < at))
     return _XP.where(second, y, x), _XP.where(second, place, at)
+
+
+_MOST_PRODUCTS: Final = 2**31 // 256**2
+"""Of two bytes whose sum is an INT32."""
+
+
+def _by_integers(
+    x: Array, w: Array, axes: Sequence[Axis], groups: int, pads: Sequence[tuple[int, int]]
+) -> Array | None:
+    """A convolution of float64 that are bytes minus constants, exact; None for other numbers.
+
+    Both are unsigned bytes: of others ONNX Runtime adds products in INT16 on some processors.
+    """
+    if prod(w.shape[1:]) > _MOST_PRODUCTS or min(map(min, pads)) < 0:
+        return None
+    data, filters = as_bytes(x), as_bytes(w)
+    if data is None or filters is None:
+        return None
+    shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
+    total = emit(
+        "ConvInteger", (data[0], filters[0], data[1], filters[1]), np.int32, shape,
+        strides=tuple(axis.stride for axis in axes), pads=_in_order(pads), group=groups,
+        dilations=tuple(axis.dilation for axis in axes), kernel_shape=tuple(w.shape[2:]),
+    )  # fmt: skip
+    return total.astype(x.dtype)
 
 
 def _by_taps(x: Array, w: Array, axes: Sequence[Axis], groups: int) -> Array:

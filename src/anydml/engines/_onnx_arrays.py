@@ -409,8 +409,11 @@ def power(a: Any, b: Any) -> Any:
     """``a ** b`` of floats."""
     if result_type(a, b).kind != "f":
         raise NotTraced("a power of integers")
-    if isinstance(a, Traced) and not isinstance(b, Traced) and np.ndim(b) == 0 and b in (0.5, 2):
-        return elementwise("Mul", a, a) if b == 2 else elementwise("Sqrt", a)
+    if isinstance(a, Traced) and not isinstance(b, Traced) and np.ndim(b) == 0:
+        if b in (0.5, 2):
+            return elementwise("Mul", a, a) if b == 2 else elementwise("Sqrt", a)
+        if b == 0:  # of a signalling NaN, too
+            return repeated(np.ones((), result_type(a, b)), a.shape)
     return elementwise("Pow", a, b)
 
 
@@ -448,6 +451,36 @@ def product(a: Any, b: Any) -> Any:
 def _as_matrix(x: NumpyArray, rank: int) -> NumpyArray:
     same = all(n == 1 or s == 0 for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True))
     return x[(0,) * (x.ndim - 2)] if same and x.ndim <= rank else x
+
+
+def as_bytes(x: Any) -> tuple[Any, Any] | None:
+    """Unsigned bytes, and a constant one, whose difference an array is; None if there are none."""
+    if not isinstance(x, Traced):
+        low = x.min()
+        zero = np.uint8(0 if low >= 0 else 128 if low >= -128 else 255)
+        moved = x + zero
+        if (moved == np.clip(np.rint(moved), 0, 255)).all():
+            return moved.astype(np.uint8), zero
+        return None
+    subtracted = 0.0
+    value = x.value
+    node = x.graph.nodes.get(value)
+    if node is not None and node.operator == "Sub" and node.inputs[1] in x.graph.constants:
+        constant = x.graph.constants[node.inputs[1]]
+        if constant.size != 1:
+            return None
+        subtracted, value = float(constant.reshape(-1)[0]), node.inputs[0]
+        node = x.graph.nodes.get(value)
+    if node is None or node.operator != "Cast":
+        return None
+    spec = x.graph.specs[node.inputs[0]]
+    if spec.dtype.name not in ("int8", "uint8") or spec.shape != x.shape:
+        return None
+    whole = Traced(x.graph, node.inputs[0], spec)
+    if spec.dtype == np.int8:  # 128 more
+        whole, subtracted = whole.astype(np.uint8) ^ np.uint8(128), subtracted + 128
+    zero = np.uint8(np.clip(subtracted, 0, 255))
+    return (whole, zero) if zero == subtracted else None
 
 
 def permuted(x: Any, order: Sequence[int]) -> Any:

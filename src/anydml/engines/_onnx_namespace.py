@@ -32,6 +32,9 @@ from anydml.engines._onnx_graph import NotTraced
 MOST_STEPS: Final = 64
 """The most steps of a loop that become nodes of their own."""
 
+MOST_FACTORS: Final = 512
+"""The most elements of a running product, each of which becomes a node."""
+
 
 class Namespace:
     """NumPy, with functions of traced arrays under NumPy's names."""
@@ -160,11 +163,6 @@ def log1p(x: Any) -> Any:
     return result.astype(x.dtype)
 
 
-def tan(x: Any) -> Any:
-    wide = x.astype(np.float64)
-    return (elementwise("Sin", wide) / elementwise("Cos", wide)).astype(x.dtype)
-
-
 def arctan2(y: Any, x: Any) -> Any:
     common = result_type(y, x)
     if common != np.float32:
@@ -257,8 +255,8 @@ def cumsum(x: Any, axis: int, dtype: Any = None) -> Any:
 
 def cumprod(x: Any, axis: int, dtype: Any = None) -> Any:
     x = x.astype(_summed_type(x, dtype))
-    if x.shape[axis] > MOST_STEPS:
-        raise NotTraced(f"a running product of more than {MOST_STEPS} elements")
+    if x.shape[axis] > MOST_FACTORS:
+        raise NotTraced(f"a running product of more than {MOST_FACTORS} elements")
     front = (slice(None),) * (axis % x.ndim)
     found = [x[(*front, slice(0, 1))]]
     for i in range(1, x.shape[axis]):
@@ -328,8 +326,8 @@ def full(shape: Sequence[int], value: Any, dtype: Any = None) -> Any:
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     name: _function(operator)
     for name, operator in {
-        "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tanh": "Tanh",
-        "rint": "Round", "round": "Round", "floor": "Floor", "ceil": "Ceil",
+        "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
+        "tanh": "Tanh", "rint": "Round", "round": "Round", "floor": "Floor", "ceil": "Ceil",
         "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
         "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
     }.items()
@@ -344,7 +342,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "any": lambda x, axis=None, keepdims=False: x.any(axis, keepdims),
     **{f.__name__: f for f in (
         asarray, maximum, minimum, clip, isnan, isinf, isfinite, trunc, copysign, fmod, mod, expm1,
-        log1p, tan, arctan2, argmax, argmin, mean, cumsum, cumprod, stack, split, flip, pad, take,
+        log1p, arctan2, argmax, argmin, mean, cumsum, cumprod, stack, split, flip, pad, take,
         take_along_axis, repeat, tile, full_like, full,
     )},
 }  # fmt: skip

@@ -100,7 +100,7 @@ def axis_of(axis: Any, array: Array, name: str = "x", added: int = 0) -> int:
 
 
 def same_rank(data: Any, lookup: Any) -> None:
-    """Refuse indices that have not the rank of the data."""
+    """Check that the indices have the rank of the data."""
     if lookup.ndim != data.ndim:
         raise ArgumentError(
             f"indices: expected rank {data.ndim} (the rank of x), got shape {tuple(lookup.shape)}"
@@ -111,17 +111,22 @@ _INDEX_DTYPES = frozenset(map(np.dtype, INDEX_TYPES))  # a dtype's name takes 5 
 
 
 def index_array(value: Any, name: str = "indices") -> Array:
-    """An index array of a type that the kernels read.
+    """Convert an operand to an index array of a type that the kernels read.
 
     Smaller integer types are widened, empty arrays of any type taken; bools and floats are not
     indices.
     """
+    return index_operand(value, name)[0]
+
+
+def index_operand(value: Any, name: str) -> tuple[Array, Wrap]:
+    """Return `index_array`, and how to make a result of the same kind."""
     try:
-        array = as_operand(value, name)[0]
+        array, wrap = as_operand(value, name)
     except ArgumentTypeError:
         _check_index_values(value, name)
         raise
-    return as_indices(array, value, name)
+    return _as_indices(array, value, name), wrap
 
 
 def _check_index_values(value: Any, name: str) -> None:
@@ -140,8 +145,7 @@ def _check_index_values(value: Any, name: str) -> None:
             ) from None
 
 
-def as_indices(array: Array, value: Any, name: str = "indices") -> Array:
-    """The same of an array that a value was adopted as."""
+def _as_indices(array: Array, value: Any, name: str) -> Array:
     if array.dtype in _INDEX_DTYPES or array.dtype.name in INDEX_TYPES:
         return array
     if array.dtype.kind in "iu":
@@ -321,7 +325,7 @@ def _find_unrepresentable(array: Array, target: np.dtype[Any]) -> Array:
 def broadcast_with(
     array: Any, shape: Sequence[Any], name: str, broadcast: Callable[..., Any]
 ) -> Any:
-    """An operand again and again, up to a shape, as its library does it."""
+    """Broadcast the operand to a shape, by its library's own function."""
     try:
         return broadcast(array, shape)
     except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
@@ -329,12 +333,6 @@ def broadcast_with(
             f"{name}: expected a shape that can be broadcast to {tuple(shape)}, "
             f"got {tuple(array.shape)}"
         ) from None
-
-
-def broadcast_to(array: Array, shape: tuple[int, ...], name: str) -> Array:
-    """The array over and over, in the memory that it has."""
-    broadcast = DeviceArray.broadcast_to if isinstance(array, DeviceArray) else np.broadcast_to
-    return cast(Array, broadcast_with(array, shape, name, broadcast))
 
 
 def check_element_count(operands: Sequence[tuple[str, Array]]) -> None:
@@ -374,16 +372,7 @@ def output(
         check_element_count(operands)
         return fresh
     check_element_count(operands)
-    if isinstance(out, np.generic):
-        raise ArgumentTypeError(f"{name}: expected an array, got the scalar {short_repr(out)}")
-    check_unlabelled(out, name)
-    if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
-        raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
-    array = (
-        to_internal_dtype(unmasked(out, name))
-        if isinstance(out, np.ndarray)
-        else as_operand(out, name)[0]
-    )
+    array = _output_array(out, name)
     if array.dtype != target:  # one in foreign byte order is another
         raise ArgumentTypeError(
             f"{name}: expected {dtype_name(target)}, got {dtype_name(array.dtype)}"
@@ -398,13 +387,33 @@ def output(
             f"got strides {array.strides} for shape {array.shape}"
         )
     for other_name, other in operands:
-        if share_memory(array, other):
+        # The first test, of ndarrays, is quick, and passes most arrays.
+        if _may_share_memory(array, other) and share_memory(array, other):
             if other is in_place and same_memory(array, other):
                 continue
             raise ArgumentError(
                 f"{name}: expected memory that does not overlap {other_name}, got an overlap"
             )
     return array
+
+
+def _output_array(out: Any, name: str) -> Array:
+    """Return an array of the memory to write to."""
+    if type(out) is np.ndarray:
+        return to_internal_dtype(out)
+    if isinstance(out, np.generic):
+        raise ArgumentTypeError(f"{name}: expected an array, got the scalar {short_repr(out)}")
+    check_unlabelled(out, name)
+    if not hasattr(out, "__array_interface__") and not hasattr(out, "__dlpack__"):
+        raise ArgumentTypeError(f"{name}: expected an array, got {type(out).__name__}")
+    if isinstance(out, np.ndarray):
+        return to_internal_dtype(unmasked(out, name))
+    return as_operand(out, name)[0]
+
+
+def _may_share_memory(a: Any, b: Any) -> bool:
+    plain = type(a) is type(b) is np.ndarray
+    return not plain or np.may_share_memory(a, b)
 
 
 def wrap_result(result: Array, out: Any, wrap: Wrap) -> Any:
@@ -426,7 +435,7 @@ def check_disjoint(results: Sequence[Array], name: str) -> None:
 
 
 def members(value: Any, name: str) -> list[Any]:
-    """What a sequence holds now, as a list of its own."""
+    """Return a new list of the sequence's members."""
     try:
         return list(value)
     except MemoryError:

@@ -1,4 +1,4 @@
-"""What the arguments of the array functions mean in the operators' own terms.
+"""The arguments of the array functions as attributes of their operators.
 
 Everything here works on whatever has a shape and a type, be it lazy or traced.
 """
@@ -15,7 +15,6 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.libraries import MOST_AXES, Array, as_numpy, dtype_name, is_symbol, is_true, type_of
-from anydml.ops._numbers import bits_of
 
 # What can be ordered, and what can be compared with zero.
 ORDERED: Final = ("bool", *NUMBERS)
@@ -28,8 +27,8 @@ PADDING_SYNONYMS: Final = {"reflect": "reflection"}
 _OTHER_PADDING_MODES: Final = {"replicate": "edge", "circular": "wrap"}  # PyTorch's names
 
 
-def sized(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
-    """How many rows are wanted, and what those are filled with that are not there.
+def check_size_and_fill(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
+    """Check ``size=`` and ``fill_value=``.
 
     `limits` are those of the coordinates' type, as `numpy.iinfo` gives them.
     """
@@ -108,8 +107,8 @@ def updates_shape(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
 
 def split_attributes(
     array: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
-) -> dict[str, Any]:
-    """The operator's own terms for what `split` is given: the axis, and the sizes of the slabs."""
+) -> tuple[int, list[int]]:
+    """Return the axis and the sizes of the slabs of `split`."""
     number = _arguments.axis_of(axis, array)
     total = array.shape[number]
     near = _arguments.flag(near_equal, "near_equal")
@@ -124,7 +123,7 @@ def split_attributes(
         sizes = _between(points, total)
     else:
         raise ArgumentError("points: expected sections_or_sizes or points, got both")
-    return {"axis": number, "sizes": sizes}
+    return number, sizes
 
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
@@ -186,7 +185,7 @@ def _holds_several(value: Any) -> bool:
 
 
 def members_of(arrays: Any) -> list[Any]:
-    """What `join` is given, at least one."""
+    """Return the members of the list that `join` takes, at least one."""
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
         raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
     members = _arguments.members(arrays, "arrays")
@@ -196,7 +195,7 @@ def members_of(arrays: Any) -> list[Any]:
 
 
 def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
-    """The operator's own terms for what `slice_window` is given."""
+    """Return the operator's attributes for the arguments of `slice_window`."""
     steps = (1,) * rank if strides is None else _arguments.integers(strides, "strides")
     for i, step in enumerate(steps):
         if type(step) is int and abs(step) >= 2**63:
@@ -211,7 +210,7 @@ def window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
 
 
 def type_named(dtype: Any) -> np.dtype[Any]:
-    """The type that `cast` makes."""
+    """Return the type that `cast` converts to."""
     name = _arguments.type_name(dtype)
     if name not in NUMBERS:
         accepted = ", ".join(NUMBERS)
@@ -261,8 +260,8 @@ def _is_number(value: Any) -> bool:
     return not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
 
 
-def normalize_repeats(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
-    """The array with as many axes as there are repeats, and the operator's own terms for these."""
+def normalize_repeats(data: Any, repeats: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the array with as many axes as there are repeats, and a repeat for each axis."""
     counts = _repeats(repeats)
     missing = len(counts) - data.ndim
     if data.ndim > MOST_AXES:
@@ -271,7 +270,7 @@ def normalize_repeats(data: Any, repeats: Any) -> tuple[Any, dict[str, Any]]:
         raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
     if missing > 0:
         data = data.reshape((1,) * missing + data.shape)
-    return data, {"repeats": (1,) * -missing + counts}
+    return data, (1,) * -missing + counts
 
 
 def _repeats(repeats: Any) -> tuple[int, ...]:
@@ -284,25 +283,6 @@ def _repeats(repeats: Any) -> tuple[int, ...]:
 def is_integer(value: Any) -> bool:
     """Whether it is an integer, or a symbol for one, of which a tracer can ask nothing else."""
     return type(value) is int or is_symbol(value)
-
-
-def padding(data: Any, pad_width: Any, mode: Any, value: Array) -> dict[str, Any]:
-    """The operator's own terms for what `pad` is given."""
-    starts, ends = paddings(pad_width, data.ndim)
-    return {
-        "mode": padding_mode(mode),
-        "starts": starts,
-        "ends": ends,
-        "value": bits_of(value, data.dtype),
-    }
-
-
-def check_numbers(array: Any) -> None:
-    """Refuse an operand of a type that is not cast."""
-    if dtype_name(array.dtype) not in ("bool", *NUMBERS):
-        raise ArgumentTypeError(
-            f"x: expected one of bool, {', '.join(NUMBERS)}, got {dtype_name(array.dtype)}"
-        )
 
 
 def constant_of(value: Any, of: Any, mode: Any) -> Array:

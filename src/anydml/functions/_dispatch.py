@@ -1,4 +1,4 @@
-"""Which library's integration takes a call: the one table, from top-level modules to integrations.
+"""The table of integrations, from the top-level modules of libraries.
 
 An integration is imported when the first array of its library comes in.
 """
@@ -10,7 +10,10 @@ from functools import cache
 from inspect import Parameter, signature
 from typing import Any, Final
 
-from anydml.functions._spec import SPECS, FunctionSpec
+from numpy import ndarray
+
+from anydml.functions._function import SPECS, FunctionSpec
+from anydml.functions._memory import on_memory
 from anydml.libraries import has_no_memory
 
 Call = Callable[[tuple[Any, ...], Any], Any]
@@ -26,7 +29,7 @@ def _torch(spec: FunctionSpec) -> Call:
 def _cupy(spec: FunctionSpec) -> Call:
     from anydml._cupy import call_of
 
-    return call_of(spec)
+    return call_of(spec, _on_memory)
 
 
 def _jax(spec: FunctionSpec) -> Call:
@@ -48,14 +51,17 @@ TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {
     "jaxlib": _jax,
     "dask": _dask,
 }
-"""What makes an integration's call of a function, by the top-level module of a class of arrays."""
+"""The maker of an integration's call of a function, by the top-level module of an array's class."""
 
 
 def dispatch(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
     """Call a function by the integration of its first operand's library, or on memory."""
     first = arguments[0][0] if spec.lists_operands else arguments[0]
-    call = spec.calls.get(type(first)) or _call_of(spec, type(first))
-    return on_memory(spec, arguments, out) if call is None else call(arguments, out)
+    kind = type(first)
+    call = spec.calls.get(kind) or _call_of(spec, kind)
+    if call is None:
+        call = spec.calls[kind] = _on_memory(spec)
+    return call(arguments, out)
 
 
 def _call_of(spec: FunctionSpec, kind: type) -> Call | None:
@@ -67,16 +73,22 @@ def _call_of(spec: FunctionSpec, kind: type) -> Call | None:
     return None
 
 
-def on_memory(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
-    """Call a function without an integration of its first operand's library.
+def _on_memory(spec: FunctionSpec) -> Call:
+    """Return the call of a function without an integration of its first operand's library.
 
     Another operand that is lazy or traced sends the call to that one's.
     """
-    operands = arguments[0] if spec.lists_operands else arguments[: len(spec.operands)]
-    for operand in operands:
-        if has_no_memory(operand) and (call := _call_of(spec, type(operand))) is not None:
-            return call(arguments, out)
-    return spec.general(*arguments, out)
+    count = len(spec.operands)
+
+    def call(arguments: tuple[Any, ...], out: Any) -> Any:
+        for operand in arguments[0] if spec.lists_operands else arguments[:count]:
+            if type(operand) is ndarray or not has_no_memory(operand):
+                continue
+            if (theirs := _call_of(spec, type(operand))) is not None:
+                return theirs(arguments, out)
+        return on_memory(spec, arguments, out)
+
+    return call
 
 
 @cache
@@ -90,13 +102,13 @@ def function_of(
     parameters = signature(spec.function).parameters.values()
     known = [one for one in parameters if one.kind is not Parameter.VAR_KEYWORD]
     call, public_signature = call_of(spec), signature(spec.function).replace(parameters=known)
-    order = [*signature(spec.general).parameters]
+    order = [*signature(spec.prepare).parameters][1:]
 
     def function(*positional: Any, **keywords: Any) -> Any:
         bound = public_signature.bind(*positional, **keywords)
         bound.apply_defaults()
-        *arguments, out = (bound.arguments[name] for name in order)
-        return call(tuple(arguments), out)
+        arguments = tuple(bound.arguments[name] for name in order)
+        return call(arguments, bound.arguments["out"])
 
     function.__name__, function.__doc__ = name, spec.function.__doc__
     function.__signature__ = public_signature  # type: ignore[attr-defined]  # which inspect.signature reads

@@ -1,12 +1,10 @@
-"""What runs every array function: the operator's `infer` and a kernel of a backend."""
+"""The operator's `infer` and a backend's kernel, which run every array function."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from anydml.core._json import short_repr
 from anydml.core.errors import AllocationError, ArgumentError
@@ -52,8 +50,8 @@ _NAMES = tuple((re.compile(rf"\b{pattern}"), name) for pattern, name in _BY_PATT
 _FIELD = re.compile(r"\b([A-Z][a-z]+)\b")
 
 __all__ = [
+    "Inferred",
     "OperatorClass",
-    "dtype_of",
     "function_call",
     "infer",
     "know_type",
@@ -66,7 +64,7 @@ __all__ = [
 def infer(
     operator: OperatorClass, operands: Sequence[Array], attributes: Mapping[str, Any]
 ) -> Inferred:
-    """What the operator makes of these operands; axes count from the start.
+    """Apply the operator's shape rule; axes count from the start.
 
     Raises
     ------
@@ -94,8 +92,8 @@ def run(
     inputs: Sequence[Array],
     outputs: Sequence[Array],
     attributes: Mapping[str, Any],
-    inferred: Inferred,
-    private: bool = True,
+    axes: Sequence[int],
+    output_is_private: bool = True,
 ) -> None:
     """Run the operator's kernel.
 
@@ -107,10 +105,10 @@ def run(
         In the page's order, in natural form.
     attributes : mapping
         The kernel's attributes.
-    inferred : Inferred
-        What `infer` made of the inputs.
-    private : bool, optional
-        Whether nobody sees the outputs when an index is bad; of no meaning without indices.
+    axes : sequence of int
+        The axes of the first input that indices point into.
+    output_is_private : bool, optional
+        Whether the outputs are discarded if an index is out of range.
 
     Raises
     ------
@@ -118,10 +116,12 @@ def run(
         An index points outside its axis; outputs that are not private are as they were.
     """
     kernels = kernels_for([*inputs, *outputs])
-    bad = kernels.execute(operator.KERNEL, inputs, outputs, attributes, private, get_num_threads())
+    bad = kernels.execute(
+        operator.KERNEL, inputs, outputs, attributes, output_is_private, get_num_threads()
+    )
     if bad >= 0:
-        sizes = tuple(inputs[0].shape[axis] for axis in inferred.coordinates)
-        use = IndexUse("indices", inferred.coordinates, sizes)
+        sizes = tuple(inputs[0].shape[axis] for axis in axes)
+        use = IndexUse("indices", tuple(axes), sizes)
         axis, size = use.axis_and_size(bad)
         raise index_error(f"{operator.KERNEL}: indices", inputs[1], bad, axis, size)
 
@@ -155,7 +155,7 @@ def run_measured(
 
 
 def scratch(call: str, make: Callable[[], Array]) -> Array:
-    """What NumPy makes on the way to a kernel.
+    """Call `make`, and report a failed allocation of a temporary array.
 
     Raises
     ------
@@ -166,9 +166,3 @@ def scratch(call: str, make: Callable[[], Array]) -> Array:
         return make()
     except (MemoryError, ValueError):  # "array is too big"
         raise AllocationError(call, None, "scratch") from None
-
-
-def dtype_of(spec: ArraySpec) -> np.dtype[Any]:
-    """The element type of an output whose type the operator decides."""
-    assert spec.dtype is not None
-    return spec.dtype

@@ -1,12 +1,20 @@
 """The array functions. Written by write_lists.py; the only list of them."""
 
-from anydml.functions.gather import gather, gather_elements, gather_nd
-from anydml.functions.movers import cast, pad, slice_window
+from anydml.functions.cast import cast
+from anydml.functions.gather import gather
+from anydml.functions.gather_elements import gather_elements
+from anydml.functions.gather_nd import gather_nd
+from anydml.functions.join import join
+from anydml.functions.nonzero_coordinates import nonzero_coordinates
 from anydml.functions.one_hot import one_hot
-from anydml.functions.rearranging import reverse_subsequences, tile
-from anydml.functions.scatter import scatter_elements, scatter_nd
-from anydml.functions.selection import nonzero_coordinates, top_k
-from anydml.functions.slabs import join, split
+from anydml.functions.pad import pad
+from anydml.functions.reverse_subsequences import reverse_subsequences
+from anydml.functions.scatter_elements import scatter_elements
+from anydml.functions.scatter_nd import scatter_nd
+from anydml.functions.slice_window import slice_window
+from anydml.functions.split import split
+from anydml.functions.tile import tile
+from anydml.functions.top_k import top_k
 
 __all__ = [
     "cast",

@@ -1,4 +1,4 @@
-"""`one_hot` on arrays."""
+"""`one_hot`."""
 
 from __future__ import annotations
 
@@ -10,106 +10,110 @@ import numpy as np
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
-from anydml.functions import _spec_rules as rules
+from anydml.functions import _rules as rules
 from anydml.functions._dispatch import dispatch
-from anydml.functions._keywords import unknown_keyword
-from anydml.functions._spec import (
+from anydml.functions._function import (
     Array,
     Attribute,
+    Attributes,
+    Call,
+    Derivatives,
     FunctionSpec,
-    MovingNamespace,
-    Namespace,
-    Prepared,
+    Library,
+    MovingLibrary,
     Saved,
 )
-from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
-from anydml.libraries import as_operand
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
 from anydml.ops.one_hot import OneHot
 
-_call_one_hot = _engine.function_call(OneHot.KERNEL)
+_quick = _engine.function_call(OneHot.KERNEL)
+
+
 _ZERO_AND_ONE: Final = (0, 1)
 _NUMBERS: Final = np.array(_ZERO_AND_ONE)
 
-# ---- for integrations: operands indices and values, attributes depth and axis --------------------
+
+def _as_arrays(lib: Library, indices: Any, values: Any, *others: Any) -> tuple[Array, Array]:
+    lookup = lib.indices(indices, None)
+    return lookup, lib.array(values, "values", lookup)
 
 
-def _as_arrays(xp: Namespace, indices: Any, values: Any, *others: Any) -> tuple[Array, Array]:
-    lookup = xp.array(indices, "indices")
-    lookup = xp.indices(lookup, lookup)
-    return lookup, xp.array(values, "values", lookup)
+def _prepare(lib: Library, indices: Any, values: Any, depth: Any, axis: Any) -> Call:
+    lookup, table = _as_arrays(lib, indices, values)
+    size = _arguments.integer(depth, "depth")
+    number = _arguments.axis_of(axis, lookup, "the result", 1)
+    return Call((lookup, table), {"axis": number, "depth": size, "inserts": True})
 
 
-def _prepare(xp: Namespace, indices: Any, values: Any, depth: Any, axis: Any) -> Prepared:
-    lookup, table = _as_arrays(xp, indices, values)
-    count = _arguments.integer(depth, "depth")
-    return (lookup, table), (count, _axis(axis, lookup)), None
-
-
-def _axis(axis: Any, lookup: Array) -> int:
-    return _arguments.axis_of(axis, lookup, "the result", 1)
-
-
-def _places(xp: Namespace, indices: Array, depth: Any, axis: int) -> Array:
-    """1 where the result is on, else 0, each in an array of its own: tuples of one index."""
-    (found,) = rules.call(xp, "one_hot", (indices, xp.arange(2, indices)), depth, axis)
-    return xp.reshape(found, (*found.shape, 1))
+def _places(lib: Library, indices: Array, attributes: Attributes) -> Array:
+    """Return 1 where the result is on, else 0, each as a tuple of one index."""
+    operands = (indices, lib.arange(2, indices))
+    (found,) = rules.call(lib, "one_hot", operands, **attributes)
+    return lib.reshape(found, (*found.shape, 1))
 
 
 def _batch(
-    xp: Namespace, operands: Sequence[Array], dims: Sequence[int | None], size: Any, attributes: Any
+    lib: Library,
+    operands: rules.Arrays,
+    dims: Sequence[int | None],
+    size: Any,
+    attributes: Attributes,
 ) -> rules.Batched:
-    depth, axis = attributes
+    attributes = {**attributes, "axis": attributes["axis"] + 1}
     if dims[1] is None:
-        moved = xp.moveaxis(operands[0], (dims[0] or 0,), (0,))
-        return rules.call(xp, "one_hot", (moved, operands[1]), depth, axis + 1), [0]
-    indices, values = rules.all_first(xp, operands, dims, size)
-    tables = xp.reshape(values, (size, prod(values.shape[1:])))
-    places = _places(xp, indices, depth, axis + 1)
-    return rules.call(xp, "gather_nd", (tables, places), 1, False), [0]
+        moved = lib.moveaxis(operands[0], (dims[0] or 0,), (0,))
+        return rules.call(lib, "one_hot", (moved, operands[1]), **attributes), [0]
+    indices, values = rules.all_first(lib, operands, dims, size)
+    tables = lib.reshape(values, (size, prod(values.shape[1:])))
+    places = _places(lib, indices, attributes)
+    return rules.call(lib, "gather_nd", (tables, places), batch_dims=1, clamp=False), [0]
 
 
 def _gradient(
-    xp: Namespace, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
 ) -> rules.Derived:
-    """Each of the two values has the sum of what became of it."""
-    (indices, _), (grad,) = saved.operands, grads
-    shape = saved.shapes[1]
-    zeros = xp.zeros((prod(shape),), grad)
-    places = _places(xp, indices, *saved.attributes)
-    (sums,) = rules.call(xp, "scatter_nd", (zeros, places, grad), "add", True)
-    return [None, xp.reshape(sums, shape)]
+    """Add up, for each of the two values, the gradients where the result has it."""
+    grad, shape = rules.of(grads[0]), saved.shapes[1]
+    zeros = lib.zeros((prod(shape),), grad)
+    places = _places(lib, rules.of(saved.operands[0]), saved.attributes)
+    operands = (zeros, places, grad)
+    (sums,) = rules.call(lib, "scatter_nd", operands, reduction="add", include_self=True)
+    return [None, lib.reshape(sums, shape)]
 
 
-def _in_blocks(xp: MovingNamespace, operands: Sequence[Array], attributes: Any) -> Sequence[Array]:
-    (indices, values), (depth, axis) = operands, attributes
-    table = xp.reshape(values, (-1,))
+def _in_blocks(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+    """Compare the indices with their places along the axis."""
+    (indices, values), axis, depth = operands, attributes["axis"], attributes["depth"]
+    table = lib.reshape(values, (-1,))
     shape = indices.shape
-    places = xp.positions(xp.reshape(indices, (*shape[:axis], 1, *shape[axis:])))
-    numbers = xp.numbers(xp.broadcast_to(places, (*shape[:axis], depth, *shape[axis:])), axis)
+    places = lib.positions(lib.reshape(indices, (*shape[:axis], 1, *shape[axis:])))
+    numbers = lib.numbers(lib.broadcast_to(places, (*shape[:axis], depth, *shape[axis:])), axis)
     hot = places == numbers
-    if not xp.is_uint64(indices):
+    if not lib.is_uint64(indices):
         hot = hot | (places == numbers - depth)
-    return [xp.where(hot, table[1], table[0])]
+    return [lib.where(hot, table[1], table[0])]
 
 
 ONE_HOT: Final = FunctionSpec(
-    "one_hot",
     OneHot,
     ("indices", "values"),
-    (Attribute("depth", "size"), Attribute("axis", "integer")),
+    (Attribute("axis", "integer"), Attribute("depth", "size"), Attribute("inserts", "flag")),
     _prepare,
     _as_arrays,
-    arguments=lambda operands, a: a,
-    keywords=lambda a: {"depth": a[0], "axis": a[1]},
     batch=_batch,
-    tangent=rules.linear("one_hot"),
-    gradient=_gradient,
-    saves=lambda a: ((0,), ()),
-    moves=(1,),
-    result_types=(1,),
-    inferred=lambda operands, attribute_values: {**attribute_values, "inserts": True},
-    bounds=lambda operands, a: (a[0] >= 0,),
-    chunking=_in_blocks,
+    derivatives=Derivatives(_gradient, rules.linear("one_hot"), lambda a: ((0,), ()), of=(1,)),
+    results=("values",),
+    bounds=lambda operands, a: (a["depth"] >= 0,),
+    blocks=_in_blocks,
 )
 
 
@@ -222,22 +226,7 @@ def one_hot(
         raise unknown_keyword(one_hot, unknown, depth="num_classes classes size n")
     if type(indices) is ndarray and out is None:
         table = _NUMBERS if values is _ZERO_AND_ONE else values
-        result = _call_one_hot(None, indices, table, depth, axis)
+        result = _quick(None, indices, table, depth, axis)
         if result is not None:
             return result
     return dispatch(ONE_HOT, (indices, values, depth, axis), out)
-
-
-@ONE_HOT.for_memory
-def _one_hot(indices: Any, values: Any, depth: Any, axis: Any, out: Any) -> Any:
-    array, wrap = as_operand(indices, "indices")
-    lookup = _arguments.as_indices(array, indices)
-    table = _arguments.to_device_of(as_operand(values, "values")[0], lookup)
-    count = _arguments.integer(depth, "depth")
-    attributes = {"axis": _axis(axis, lookup), "depth": count, "inserts": True}
-    inferred = _engine.infer(OneHot, (lookup, table), attributes)
-    (spec,) = inferred.outputs
-    operands = [("indices", lookup), ("values", table)]
-    result = _arguments.output("one_hot", out, "out", spec.shape, _engine.dtype_of(spec), operands)
-    _engine.run(OneHot, (lookup, table), (result,), attributes, inferred)
-    return _arguments.wrap_result(result, out, wrap)

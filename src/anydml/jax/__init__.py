@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from anydml.functions._dispatch import function_of
-from anydml.functions._spec import SPECS
+from anydml.functions._function import SPECS
 from anydml.jax._eager import call_of
 from anydml.jax._kernels import TARGET
 

@@ -16,7 +16,8 @@ from jax.interpreters import ad, batching, mlir
 
 from anydml.core.errors import ArgumentError
 from anydml.core.program import Dynamic
-from anydml.functions._spec import SPECS, FunctionSpec
+from anydml.functions._blocks import Composed
+from anydml.functions._function import SPECS, Attributes, FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._kernels import Traced
 from anydml.jax._namespace import Namespace
@@ -30,12 +31,16 @@ class UnknownSizeError(ArgumentError):
     """A size of a result that the data decide."""
 
 
-def call(spec: FunctionSpec, operands: Sequence[Traced], attributes: Any) -> Sequence[Traced]:
+def call(
+    spec: FunctionSpec, operands: Sequence[Traced], attributes: Attributes
+) -> Sequence[Traced]:
     """The results of a function of normalized operands."""
     limit = _kernels.threads.get()
-    if limit is None and spec.composed is not None:  # code that JAX can fuse and differentiate
-        return spec.composed(namespace, operands, attributes)
-    frozen = tuple(tuple(a) if isinstance(a, list) else a for a in attributes)
+    if limit is None and isinstance(spec.blocks, Composed):
+        # Code that JAX can fuse and differentiate.
+        return spec.blocks.rule(namespace, operands, attributes)
+    values = attributes.values()
+    frozen = tuple(tuple(value) if isinstance(value, list) else value for value in values)
     parameters = {"function": spec.name, "attributes": frozen, "threads": limit or 0}
     return PRIMITIVE.bind(*operands, **parameters)  # type: ignore[no-any-return]  # untyped
 
@@ -51,9 +56,9 @@ def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
     """
-    operands, attributes, finish = spec.prepare(namespace, *arguments)
+    operands, attributes, is_scalar = spec.prepare(namespace, *arguments)
     spec.check(operands, attributes)
-    for shape in spec.shapes(operands, attributes):
+    for shape, _ in spec.outputs_of(operands, attributes):
         if any(isinstance(size, Dynamic) for size in shape):
             unset = next(a.name for a in spec.attributes if a.kind == "size" and a.default == -1)
             raise UnknownSizeError(
@@ -61,40 +66,35 @@ def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
                 f"got None"
             )
     results = call(spec, operands, attributes)
-    if finish is not None:
-        results = finish(namespace, results)
-    if spec.result_class is not None:
-        return spec.result_class(*results)
-    return tuple(results) if spec.lists_results else results[0]
+    return spec.finished([namespace.reshape(y, ()) for y in results] if is_scalar else results)
 
 
 def _computed(*operands: Traced, function: str, attributes: Any, threads: int) -> Sequence[Traced]:
     spec = SPECS[function]
     token = _kernels.threads.set(threads)
     try:
-        return spec.program(namespace, spec, operands, attributes)
+        return spec.program(namespace, spec, operands, spec.named(attributes))
     finally:
         _kernels.threads.reset(token)
 
 
 def _avals(*operands: Any, function: str, attributes: Any, threads: int) -> Sequence[Any]:
     spec = SPECS[function]
-    shapes = spec.shapes(operands, attributes)
-    types = spec.types(operands, attributes, len(shapes))
-    sources = spec.result_types * len(shapes) if spec.lists_results else spec.result_types
+    outputs = spec.outputs_of(operands, spec.named(attributes))
+    sources = spec.results[:1] * len(outputs) if spec.lists_results else spec.results
     return [
         jax.core.ShapedArray(shape, np.dtype(kind), weak_type=_is_weak(spec, operands, source))
-        for shape, kind, source in zip(shapes, types, sources, strict=True)
+        for (shape, kind), source in zip(outputs, sources, strict=True)
     ]
 
 
-def _is_weak(spec: FunctionSpec, operands: Sequence[Any], source: str | int) -> bool:
+def _is_weak(spec: FunctionSpec, operands: Sequence[Any], source: Any) -> bool:
     """Whether a result has a weak type, which it takes from operands as in JAX's own functions."""
-    if isinstance(source, str):
+    if source not in spec.operands:
         return False
-    return all(
-        x.weak_type for x in (operands if spec.lists_operands else operands[source : source + 1])
-    )
+    if spec.lists_operands:
+        return all(x.weak_type for x in operands)
+    return bool(operands[spec.operands.index(source)].weak_type)
 
 
 def _batched(
@@ -107,19 +107,22 @@ def _batched(
 ) -> Any:
     pairs = zip(operands, dims, strict=True)
     size = next(operand.shape[dim] for operand, dim in pairs if dim is not None)
-    return SPECS[function].batch(namespace, operands, dims, size, attributes)
+    spec = SPECS[function]
+    return spec.batch(namespace, operands, dims, size, spec.named(attributes))
 
 
 def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **parameters: Any) -> Any:
     """The results, and what becomes of tangents: `Zero` if there is none."""
-    spec, attributes = SPECS[parameters["function"]], parameters["attributes"]
+    spec = SPECS[parameters["function"]]
     results = PRIMITIVE.bind(*primals, **parameters)
     known = [None if type(tangent) is ad.Zero else tangent for tangent in tangents]
     moved: Sequence[Traced | None] = [None] * len(results)
-    moves = any(known[i] is not None for i in spec.moves)
-    if moves and spec.tangent is not None and namespace.is_real_or_complex(results[0]):
-        saved = spec.saved(primals, results, attributes)
-        moved = spec.tangent(namespace, saved, known)
+    rule = spec.derivatives
+    if rule is not None and namespace.is_real_or_complex(results[0]):
+        chosen = known if spec.lists_operands else [known[i] for i in rule.of]
+        if any(tangent is not None for tangent in chosen):
+            saved = spec.saved(primals, results, spec.named(parameters["attributes"]))
+            moved = rule.tangent(namespace, saved, known)
     return results, [
         ad.Zero(jax.typeof(result).to_tangent_aval()) if tangent is None else tangent
         for result, tangent in zip(results, moved, strict=True)
@@ -135,9 +138,9 @@ def _transposed(
         return [None] * len(operands)
     spec = SPECS[function]
     known = [x.aval if need else x for x, need in zip(operands, needs, strict=True)]
-    saved = spec.saved(known, (), attributes)
-    assert spec.gradient is not None
-    found = spec.gradient(namespace, saved, cotangents, needs)
+    saved = spec.saved(known, (), spec.named(attributes))
+    assert spec.derivatives is not None
+    found = spec.derivatives.gradient(namespace, saved, cotangents, needs)
     return [one if need else None for one, need in zip(found, needs, strict=True)]
 
 

@@ -15,7 +15,8 @@ from anydml.core.errors import AnyDMLError, ArgumentError, ArgumentTypeError
 from anydml.devices import threads
 from anydml.devices.backends import cuda
 from anydml.functions._attributes import members_of
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._function import FunctionSpec
+from anydml.functions._memory import on_memory
 from anydml.jax import _kernels
 from anydml.jax._calls import UnknownSizeError
 from anydml.jax._namespace import ARRAY
@@ -89,7 +90,7 @@ def _on_host(
     """
     on_host = [np.asarray(value) if type(value) is ARRAY else value for value in operands]
     arrays = [on_host] if spec.lists_operands else on_host
-    return spec.general(*arrays, *arguments[len(arrays) :], out)
+    return on_memory(spec, (*arrays, *arguments[len(arrays) :]), out)
 
 
 def _translate(spec: FunctionSpec, arrays: Sequence[Any], error: Exception) -> NoReturn:

@@ -44,15 +44,17 @@ _register()
 
 
 def run(
-    kernel: str,
+    operator: Any,
     operands: Sequence[Traced],
     outputs: Sequence[tuple[tuple[int, ...], Any]],
     attributes: Mapping[str, Any],
-    axes: Sequence[int] = (),
+    axes: Sequence[int],
+    scratch: bool,
 ) -> list[Traced]:
-    """The kernel's results; `axes` are those that the second operand's indices point into."""
+    """Call an operator's kernel (`anydml.functions._function.KernelLibrary`)."""
     # The indices' axes follow one another.
     limit, first = threads.get() or 0, axes[0] if axes else 0
+    kernel = operator.KERNEL
     numbers = (limit, first, len(axes), *native.attribute_numbers(kernel, dict(attributes)))
     specs = [jax.ShapeDtypeStruct(shape, kind) for shape, kind in outputs]
     call = jax.ffi.ffi_call(TARGET, specs)

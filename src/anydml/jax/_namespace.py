@@ -15,7 +15,7 @@ from anydml import libraries as arrays
 from anydml.core.errors import ArgumentError
 from anydml.engines._jax import x64
 from anydml.functions import _arguments, _attributes
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._function import FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._kernels import Traced
 from anydml.libraries import (
@@ -75,7 +75,7 @@ def _typed(value: Traced, name: str) -> Traced:
 
 
 class Namespace:
-    """What `MovingNamespace` and `Programs` of `anydml.functions._spec` ask for.
+    """`MovingLibrary` and `KernelLibrary` of `anydml.functions._function` for JAX.
 
     Without what only gradients of composed functions need, which JAX differentiates itself.
 
@@ -85,6 +85,8 @@ class Namespace:
         Calls an array function on normalized operands: takes its specification, operands and
         attributes.
     """
+
+    knows_modes = in_memory = False
 
     def __init__(self, call: Callable[[FunctionSpec, Sequence[Traced], Any], Any]) -> None:
         self.call = call
@@ -219,26 +221,30 @@ class Namespace:
     # ---- programs
 
     run = staticmethod(_kernels.run)
-    full = staticmethod(jnp.full)
+
+    def full(self, shape: Sequence[int], value: Any, like: Any) -> Traced:
+        """Return a constant."""
+        return jnp.full(shape, value, like.dtype)
+
+    def kept(self, x: Traced) -> Traced:
+        """Return `x`: nothing changes arrays of JAX."""
+        return x
+
+    def as_numbers(self, x: Traced) -> Traced:
+        """Convert bools to uint8."""
+        return x.astype(np.uint8) if x.dtype == np.bool_ else x
+
+    def as_bools(self, x: Traced) -> Traced:
+        """Compare with zero."""
+        return x != 0
 
     def astype(self, x: Traced, kind: Any) -> Traced:
-        """By `lax.convert_element_type`."""
+        """Convert by `lax.convert_element_type`."""
         return lax.convert_element_type(x, kind)
 
     def wide_types(self) -> AbstractContextManager[Any]:
         """64-bit types, whatever JAX's configuration is."""
         return x64()
-
-    def divide(self, sums: Traced, counts: Traced) -> Traced:
-        """In 32 bits at least."""
-        kind = sums.dtype
-        if kind.kind == "c":
-            return lax.complex(self.divide(sums.real, counts), self.divide(sums.imag, counts))
-        if kind.kind in "iu":
-            wide = np.promote_types(kind, np.int32 if kind.kind == "i" else np.uint32)
-            return jnp.floor_divide(sums.astype(wide), counts.astype(wide)).astype(kind)
-        wide = np.dtype(np.float64 if kind == np.float64 else np.float32)
-        return (sums.astype(wide) / counts.astype(wide)).astype(kind)
 
     def is_nonzero(self, x: Traced) -> Traced:
         """By their bits: XLA flushes subnormal parts."""

@@ -18,7 +18,8 @@ from jax import numpy as jnp
 
 from anydml._native import native
 from anydml.devices import threads
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._function import FunctionSpec
+from anydml.functions._memory import on_memory
 from anydml.jax import _kernels
 from anydml.jax._calls import call, trace
 from anydml.jax._namespace import ARRAY, HostNamespace
@@ -53,7 +54,7 @@ class Programs:
     """
 
     def __init__(self, spec: FunctionSpec) -> None:
-        names = [*signature(spec.general).parameters]
+        names = [*signature(spec.prepare).parameters][1:]
         self.by_key: dict[Any, Program] = {}
         self.count = 1 if spec.lists_operands else len(spec.operands)
         self.default = signature(spec.function).parameters[names[self.count - 1]].default
@@ -89,7 +90,7 @@ class Programs:
 
         def compute(*operands: Any) -> Any:
             arrays = self._spec.as_arrays(_host, *operands, *static)
-            return self._spec.general(*map(jnp.asarray, arrays), *static, None)
+            return on_memory(self._spec, (*map(jnp.asarray, arrays), *static), None)
 
         if key is not None:
             self.by_key[key] = compute, False
@@ -147,7 +148,7 @@ class Programs:
             value = operands[i]
             if type(value) is not ARRAY:
                 if not isinstance(value, jax.core.Tracer):
-                    check(as_numpy(value, self._spec.operands[i]))
+                    check(as_numpy(value, self._spec.operand_name(i)))
             elif next(iter(value.devices())).platform != "gpu":
                 check(np.asarray(value))
 

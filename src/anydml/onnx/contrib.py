@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from anydml.graphs.build import Expression
-from anydml.onnx.lower import matrices, quantized, windows
+from anydml.onnx.lower import attention, matrices, quantized, windows
 from anydml.onnx.lower.elementwise import unary
 from anydml.onnx.lower.node import Lower, Lowering, padded, padded_right
 from anydml.onnx.rows import Row
@@ -159,6 +159,48 @@ def _skipped(node: Any, inputs: Operands) -> Found:
     return found[: len(node.outputs)]
 
 
+def _attended(node: Any, inputs: Operands) -> Found:
+    query, key, value = (inputs[i] if i < len(inputs) else None for i in range(3))
+    if query is None or query.sizes is None:
+        return [] if query is None else [(query.type, None)] * len(node.outputs)
+    heads = node.attributes.get("num_heads", 1)
+    batches, queries, *_ = query.sizes
+    packed = len(query.sizes) == 5
+    size = query.sizes[-1] if packed else query.sizes[-1] // heads
+    keys, value_size = queries, size
+    if key is not None and key.sizes is not None:
+        keys = key.sizes[2] if len(key.sizes) == 4 else key.sizes[1]
+        if value is not None and value.sizes is not None:
+            value_size = value.sizes[-1] if len(value.sizes) == 4 else value.sizes[-1] // heads
+    past = inputs[6] if len(inputs) > 6 else None
+    total = keys + (past.sizes[2] if past is not None and past.sizes is not None else 0)
+    found: Found = [
+        (query.type, (batches, queries, heads * value_size)),
+        (query.type, (batches, heads, total, size)),
+        (query.type, (batches, heads, total, value_size)),
+    ]
+    return found[: len(node.outputs)]
+
+
+def _transposed(node: Any, inputs: Operands) -> Found:
+    x, w, pads = inputs[:3]
+    if x is None or w is None or x.sizes is None or w.sizes is None:
+        return [] if x is None else [(x.type, None)]
+    attributes, rank = node.attributes, len(x.sizes) - 2
+    if pads is None or pads.data is None:
+        return [(x.type, None)]
+    numbers = [int(size) for size in pads.data.reshape(-1)]
+    strides = attributes.get("strides", [1] * rank)
+    dilations = attributes.get("dilations", [1] * rank)
+    more = attributes.get("output_padding", [0] * rank)
+    results = [
+        (x.sizes[2 + i] - 1) * strides[i] + (w.sizes[2 + i] - 1) * dilations[i] + 1 + more[i]
+        - numbers[i] - numbers[i + rank]
+        for i in range(rank)
+    ]  # fmt: skip
+    return [(x.type, (x.sizes[0], w.sizes[1] * attributes.get("group", 1), *results))]
+
+
 def _halved(node: Any, inputs: Operands) -> Found:
     x = inputs[0]
     if x is None or x.shape is None:
@@ -275,6 +317,10 @@ def _row(
 
 
 CONTRIB: Final = (
+    _row("ConvTransposeWithDynamicPads", _T, "T T - T -> T",
+         windows.convolution("BACKWARD", bias=3, pads=2), _transposed, constants={1: (2,)}),
+    _row("MultiHeadAttention", f"T={FLOATS}; M=i32", "T T T T M T T T -> T T T",
+         attention.multihead_attention, _attended),
     _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved),
     _row("QuantizeLinear", "T1=f16 f32 i32; T2=u8 i8", "T1 - T2 -> T2",
          quantized.linear("QUANTIZE"), _quantize),

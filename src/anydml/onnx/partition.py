@@ -10,6 +10,7 @@ from typing import Final
 
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.graphs.desc import GraphDesc
+from anydml.onnx.lower.rearrange import copy
 from anydml.onnx.nodes import Graph
 from anydml.onnx.types import Value
 from anydml.onnx.verdict import Judged, lower_node, tensor_desc
@@ -33,6 +34,8 @@ class Partition:
         The values that others read, or that the model returns.
     owned : set of str
         Constants that are bound once.
+    literal : bool
+        Whether nodes that copy bytes are operators, as in the provider's graphs.
     """
 
     nodes: list[Judged]
@@ -41,6 +44,7 @@ class Partition:
     owned: set[str]
     exact: bool
     embeds: bool = True
+    literal: bool = True
     reads: dict[str, Value] = field(default_factory=dict)
 
     @cached_property
@@ -58,6 +62,9 @@ class Partition:
             values = self.graph.values
             inputs = [values[name] if name else None for name in item.node.inputs]
             outputs = [values[name] if name else None for name in item.node.outputs]
+            if not self.literal and self._is_needless_copy(item):
+                made[item.node.outputs[0]] = source(values[item.node.inputs[0]])
+                continue
             labels = _labels(item)
             _, results = lower_node(
                 item, inputs, outputs, builder, source, self.exact, labels.__next__
@@ -66,6 +73,11 @@ class Partition:
                 if value is not None and result is not None:
                     made[value.name] = result
         return builder.build(**{name: made[name] for name in self.outputs})
+
+    def _is_needless_copy(self, item: Judged) -> bool:
+        """Whether a node only reinterprets bytes that its readers can reinterpret themselves."""
+        copies = item.row is not None and item.row.lower is copy
+        return copies and item.node.outputs[0] not in self.outputs
 
     def _input(self, builder: GraphBuilder, value: Value) -> Expression:
         if value.data is not None and self.embeds and value.nbytes < _CONSTANT_BYTES:
@@ -108,6 +120,7 @@ def partitions(
     wanted: Iterable[str] = (),
     is_member: Sequence[bool] | None = None,
     embeds: bool = True,
+    literal: bool = True,
 ) -> list[Partition]:
     """The partitions of a model, in an order in which each follows those that it reads.
 
@@ -125,6 +138,8 @@ def partitions(
         Which nodes become graphs; by default those that the provider puts in graphs.
     embeds : bool
         Whether the smallest constants become constant nodes.
+    literal : bool
+        Whether Reshape and its like are nodes, as in the provider's graphs.
     """
     member = [item.place == "graph" for item in judged] if is_member is None else is_member
     numbers = stages(judged, member)
@@ -153,5 +168,5 @@ def partitions(
             if name and (value := graph.values[name]).data is not None
             and (readers[name] == {stage} or value.data.size <= _OWNED_ELEMENTS)
         }  # fmt: skip
-        found.append(Partition(nodes, outputs, graph, owned, exact, embeds))
+        found.append(Partition(nodes, outputs, graph, owned, exact, embeds, literal))
     return found

@@ -95,7 +95,8 @@ class CompiledModel:
         numbers = stages(judged, member)
         wanted = self._wanted.values()
         embeds = self._device.feature_level >= CONSTANTS_SINCE
-        parts = partitions(judged, self._graph, self._model.exact, wanted, member, embeds)
+        exact = self._model.exact
+        parts = partitions(judged, self._graph, exact, wanted, member, embeds, literal=exact)
         inside_graphs = sorted({s for s, inside in zip(numbers, member, strict=True) if inside})
         steps: list[tuple[int, Callable[[Arrays], None]]] = [
             (stage, _GraphStep(part, self._device))

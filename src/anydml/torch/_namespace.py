@@ -12,7 +12,7 @@ from anydml._native import INDEX_TYPES, NUMBERS
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
-from anydml.functions._spec import FunctionSpec
+from anydml.functions._function import FunctionSpec
 from anydml.libraries import as_operand, is_added, reject_dask, type_of
 from anydml.libraries._torch import tensor_of
 from anydml.torch._pytorch import Tensor, torch
@@ -28,13 +28,15 @@ _TYPES: Final[dict[Any, Any]] = {
 
 
 class Namespace:
-    """`anydml.functions._spec.Namespace` for PyTorch.
+    """`anydml.functions._function.Library` for PyTorch.
 
     Parameters
     ----------
     run : callable
         Runs the operator of a specification: takes it, operands and attributes.
     """
+
+    knows_modes = False
 
     def __init__(self, run: Callable[[FunctionSpec, Sequence[Tensor], Any], Any]) -> None:
         self._run = run

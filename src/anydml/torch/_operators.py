@@ -16,7 +16,9 @@ from typing import Any, Final
 from anydml._native import native
 from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.core.program import Dynamic
-from anydml.functions._spec import SPECS, FunctionSpec
+from anydml.functions._blocks import Composed
+from anydml.functions._function import SPECS, Attributes, FunctionSpec
+from anydml.functions._memory import call_on_memory, on_memory
 from anydml.libraries._torch import bump_version, check_kind, check_rank
 from anydml.torch._memory import block_of, is_plain, place_of
 from anydml.torch._namespace import Namespace
@@ -51,10 +53,11 @@ class Operator:
     def __init__(self, spec: FunctionSpec) -> None:
         self.spec = spec
         self._count = 1 if spec.lists_operands else len(spec.operands)
-        self._sizes = {i for i, a in enumerate(spec.attributes) if a.kind == "sizes"}
-        self._defaults = tuple(attribute.default for attribute in spec.attributes)
+        self._sizes = {a.name for a in spec.attributes if a.kind == "sizes"}
+        self._defaults = tuple(a.default for a in spec.attributes if a.default is not None)
+        self._derives = spec.derivatives.of if spec.derivatives else ()
         self._native: Callable[..., Any] = native.memory_call(spec.operator.KERNEL)
-        depends_on_data = any(a.kind == "size" and a.default == -1 for a in spec.attributes)
+        depends_on_data = bool(self._defaults)
         for name in (spec.name, f"{spec.name}_plain"):
             # Results are packed, whatever strides the inputs have, and kernels take any.
             tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
@@ -72,7 +75,7 @@ class Operator:
         for name, operator in (("", self.differentiable), ("_plain", self.plain)):
             rule = self._batch_by(operator)
             torch.library.register_vmap(f"{NAMESPACE}::{spec.name}{name}", rule, lib=library)
-        if spec.gradient is not None:
+        if spec.derivatives is not None:
             library.impl(spec.name, self._autograd, "Autograd")
         name = f"{spec.name}_out"
         library.define(f"{name}{self._schema(writes=True)}")
@@ -80,12 +83,8 @@ class Operator:
             library.impl(name, self._to_out, key)
         torch.library.register_fake(f"{NAMESPACE}::{name}", _of_no_result, lib=library)
         self.out: Any = getattr(operators, name).default
-        names = list(inspect.signature(spec.general).parameters)
-        self._typed_by = {
-            i: names.index(kind)
-            for i, kind in enumerate(spec.result_types)
-            if isinstance(kind, str)
-        }
+        names = list(inspect.signature(spec.prepare).parameters)[1:]
+        self._typed_by = {i: names.index(s) for i, s in enumerate(spec.results) if s in names[1:]}
 
     def _schema(self, writes: bool = False) -> str:
         spec = self.spec
@@ -94,7 +93,7 @@ class Operator:
         for attribute in spec.attributes:
             default = "" if attribute.default is None else f"={attribute.default}"
             parameters.append(f"{_KINDS[attribute.kind]} {attribute.name}{default}")
-        count = len(spec.result_types)
+        count = len(spec.results)
         if writes:
             written = [
                 f"Tensor({mark}!) out{i}" for i, mark in zip(range(count), "ab", strict=False)
@@ -106,23 +105,22 @@ class Operator:
 
     # ---- kernels
 
-    def _parts(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Tensor], tuple[Any, ...]]:
+    def _parts(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Tensor], dict[str, Any]]:
         operands, attributes = arguments[: self._count], arguments[self._count :]
-        if len(attributes) < len(self._defaults):  # the dispatcher leaves out defaults
-            attributes += self._defaults[len(attributes) :]
-        return (operands[0] if self.spec.lists_operands else operands), attributes
+        missing = len(self.spec.attributes) - len(attributes)
+        if missing:  # the dispatcher leaves out defaults
+            attributes += self._defaults[-missing:]
+        operands = operands[0] if self.spec.lists_operands else operands
+        return operands, self.spec.named(attributes)
 
     def _host_kernel(self) -> Callable[..., Any]:
-        count, full = self._count, self._count + len(self.spec.attributes)
-        arguments_of, run = self.spec.arguments, self._native
-        lists_results = self.spec.lists_results
+        count = self._count + len(self.spec.attributes) - len(self._defaults)
+        run, defaults, lists_results = self._native, self._defaults, self.spec.lists_results
 
         def kernel(*arguments: Any) -> Any:
-            if len(arguments) < full:  # the dispatcher leaves out defaults
-                arguments += self._defaults[len(arguments) - full :]
-            kernel_arguments = arguments_of(arguments, arguments[count:])
-            if kernel_arguments is not None:
-                result = run(None, None, None, *arguments[:count], *kernel_arguments)
+            others = arguments[count:]  # attributes of the function, which the kernel does not have
+            if not others or others == defaults[: len(others)]:
+                result = run(None, None, None, *arguments[:count])
                 if result is not None:
                     return list(result) if lists_results else result
             return self._general(*self._parts(arguments))
@@ -131,38 +129,35 @@ class Operator:
 
     def _cuda_kernel(self, *arguments: Any) -> Any:
         operands, attributes = self._parts(arguments)
-        kernel_arguments = self.spec.arguments(operands, attributes)
+        values = (*attributes.values(),)
+        count = len(values) - len(self._defaults)
         device = operands[0].device if operands else None
-        if kernel_arguments is not None and device is not None and all(x.is_cuda for x in operands):
-            if any(x.device != device for x in operands):
-                return self._general(operands, attributes)  # which refuses them
+        if device is not None and all(x.is_cuda for x in operands):
+            if values[count:] != self._defaults or any(x.device != device for x in operands):
+                return self._general(operands, attributes)  # which refuses several devices
             blocks: Any = [block_of(x) for x in operands]
             place, make = place_of(operands[0])
             if self.spec.lists_operands:
                 blocks = [blocks]
-            result = self._native(None, place, make, *blocks, *kernel_arguments)
+            result = self._native(None, place, make, *blocks, *values[:count])
             if result is not None:
                 return list(result) if self.spec.lists_results else result
         return self._general(operands, attributes)
 
-    def _general(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
-        """Whatever the native call declines: unusual, or wrong."""
+    def _general(self, operands: Sequence[Tensor], attributes: Attributes) -> Any:
+        """Run a call that the native call declines: unusual, or wrong."""
         spec = self.spec
         operands = [x.detach() for x in operands]
         for i, x in enumerate(operands):
-            check_rank(x, self.spec.operand_name(i))
-        keywords = spec.keywords(attributes)
-        call_operands = (operands,) if spec.lists_operands else operands
-        shapes = spec.shapes(operands, attributes)
-        if any(isinstance(size, Dynamic) for shape in shapes for size in shape):
-            return spec.general(*call_operands, **keywords, out=None).clone()
-        types = spec.types(operands, attributes, len(shapes))
-        pairs = zip(shapes, types, strict=True)
+            check_rank(x, spec.operand_name(i))
+        outputs = spec.outputs_of(operands, attributes)
+        if any(isinstance(size, Dynamic) for shape, _ in outputs for size in shape):
+            return call_on_memory(spec, operands, attributes).clone()
         # A GPU reports a bad index later, and has then written nothing.
         allocate = operands[0].new_zeros if operands[0].is_cuda else operands[0].new_empty
-        results = [allocate(shape, dtype=kind) for shape, kind in pairs]
+        results = [allocate(shape, dtype=kind) for shape, kind in outputs]
         single = len(results) == 1 and not spec.lists_results
-        spec.general(*call_operands, **keywords, out=results[0] if single else tuple(results))
+        call_on_memory(spec, operands, attributes, results[0] if single else tuple(results))
         return results[0] if single else results if spec.lists_results else tuple(results)
 
     def _to_out(self, *arguments: Any, **outs: Any) -> None:
@@ -171,24 +166,19 @@ class Operator:
         results = outs["out"] if self.spec.lists_results else list(outs.values())
         results = [x.detach() for x in results]
         single = len(results) == 1 and not self.spec.lists_results
-        self.spec.general(
-            *([operands] if self.spec.lists_operands else operands),
-            **self.spec.keywords(attributes),
-            out=results[0] if single else results,
-        )
+        call_on_memory(self.spec, operands, attributes, results[0] if single else results)
 
     def _fake(self, *arguments: Any) -> Any:
         spec = self.spec
         operands, attributes = self._parts(arguments)
         try:
-            shapes = spec.shapes(operands, attributes)
+            outputs = spec.outputs_of(operands, attributes)
         except RuntimeError:  # sizes that data decide: the graph checks them
             for bound in spec.bounds(operands, attributes):
                 torch._check(bound)
-            shapes = spec.shapes(operands, attributes)
-        types = spec.types(operands, attributes, len(shapes))
+            outputs = spec.outputs_of(operands, attributes)
         results = []
-        for shape, kind in zip(shapes, types, strict=True):
+        for shape, kind in outputs:
             sizes = [
                 torch.library.get_ctx().new_dynamic_size() if isinstance(size, Dynamic) else size
                 for size in shape
@@ -224,13 +214,13 @@ class Operator:
         self,
         operator: Any,
         operands: Sequence[Tensor],
-        attributes: tuple[Any, ...],
+        attributes: Attributes,
         **keywords: Any,
     ) -> Any:
         """Call one of them."""
         if self.spec.lists_operands:
-            return operator(list(operands), *attributes, **keywords)
-        return operator(*operands, *attributes, **keywords)
+            return operator(list(operands), *attributes.values(), **keywords)
+        return operator(*operands, *attributes.values(), **keywords)
 
     def write(self, arguments: tuple[Any, ...], out: Any) -> Any:
         """Call the function with results that the caller gives."""
@@ -246,7 +236,7 @@ class Operator:
                 self._write_to(outs, *prepared)
                 return out if single else _finished(spec, outs)
         # What requires a gradient, has no memory or does not fit is rejected there.
-        return spec.general(*arguments, out)
+        return on_memory(spec, arguments, out)
 
     def _copy_to(self, outs: list[Any], arguments: tuple[Any, ...]) -> None:
         """Write to ``out=`` in a graph, where PyTorch may fuse the copy; fill in what is None."""
@@ -254,7 +244,7 @@ class Operator:
         for i, position in self._typed_by.items():
             if filled[position] is None and i < len(outs) and outs[i] is not None:
                 filled[position] = outs[i].dtype
-        operands, attributes, finish = spec.prepare(namespace, *filled)
+        operands, attributes, is_scalar = spec.prepare(namespace, *filled)
         for x in (*operands, *(x for x in outs if x is not None)):
             if x.requires_grad and is_grad_enabled():
                 raise ArgumentTypeError(
@@ -263,8 +253,8 @@ class Operator:
                 )
         results = self.run(operands, attributes)
         many = (results,) if isinstance(results, torch.Tensor) else results
-        if finish is not None:
-            many = finish(namespace, many)
+        if is_scalar:
+            many = [y.reshape(()) for y in many]
         if len(many) != len(outs):
             raise ArgumentError(f"out: expected {len(many)} tensors, got {len(outs)}")
         for i, result in enumerate(many):
@@ -280,33 +270,31 @@ class Operator:
 
     def _prepared_for(
         self, outs: list[Any], arguments: tuple[Any, ...]
-    ) -> tuple[Sequence[Tensor], tuple[Any, ...]] | None:
+    ) -> tuple[Sequence[Tensor], Attributes] | None:
         """Operands and attributes of a call that dispatch modes can see; else None."""
         spec, filled = self.spec, list(arguments)
-        if not spec.lists_results and len(outs) != len(spec.result_types):
+        if not spec.lists_results and len(outs) != len(spec.results):
             return None
         for i, position in self._typed_by.items():  # indices have the type of those in out=
             if filled[position] is None and outs[i] is not None:
                 filled[position] = outs[i].dtype
                 if outs[i].dtype not in _INDEX_TYPES:
                     return None
-        operands, attributes, finish = spec.prepare(namespace, *filled)
+        operands, attributes, is_scalar = spec.prepare(namespace, *filled)
         present = [x for x in outs if x is not None]
         devices = {x.device for x in (*operands, *present)}
-        usual = finish is None and len(devices) == 1 and is_plain(*operands)
+        usual = not is_scalar and len(devices) == 1 and is_plain(*operands)
         asked = usual and (self.asks(operands) or self.asks(present))
         return (operands, attributes) if usual and not asked else None
 
     def _write_to(
-        self, outs: list[Any], operands: Sequence[Tensor], attributes: tuple[Any, ...]
+        self, outs: list[Any], operands: Sequence[Tensor], attributes: Attributes
     ) -> None:
         spec, present = self.spec, [x for x in outs if x is not None]
         if len(present) < len(outs):
-            shapes = spec.shapes(operands, attributes)
-            types = spec.types(operands, attributes, len(shapes))
-            for i, output in enumerate(zip(shapes, types, strict=True)):
+            for i, (shape, kind) in enumerate(spec.outputs_of(operands, attributes)):
                 if outs[i] is None:
-                    outs[i] = operands[0].new_empty(output[0], dtype=output[1])
+                    outs[i] = operands[0].new_empty(shape, dtype=kind)
         if spec.lists_results and is_tracing():  # torch.jit has no lists that are written
             for x, result in zip(outs, self.run(operands, attributes), strict=True):
                 x.copy_(result)
@@ -320,10 +308,8 @@ class Operator:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
         if not native.have_storage(operands):
             return True
-        moves_all = self.spec.lists_operands or len(operands) == 1
-        moves = range(len(operands)) if moves_all else self.spec.moves
-        for i in moves:
-            x = operands[i]
+        derives_all = self.spec.lists_operands or len(operands) == 1
+        for x in operands if derives_all else [operands[i] for i in self._derives]:
             if x.requires_grad and is_grad_enabled():
                 return True
             try:
@@ -333,20 +319,21 @@ class Operator:
                 return False
         return False
 
-    def run(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
+    def run(self, operands: Sequence[Tensor], attributes: Attributes) -> Any:
         """Call the function on normalized operands."""
         spec = self.spec
         if is_compiling():
             return self.on(self.differentiable, operands, attributes)
         if self._sizes and is_tracing():  # sizes are tensors then, which no list of sizes may hold
-            attributes = tuple(
-                [int(size) for size in value] if i in self._sizes else value
-                for i, value in enumerate(attributes)
-            )
-        if spec.gradient is not None and self.asks(operands):
-            lists = spec.lists_operands or spec.lists_results
-            if lists and spec.composed and any(map(_is_batch_of_gradients, operands)):
-                return spec.composed(namespace, operands, attributes)
+            attributes = {
+                name: [int(size) for size in value] if name in self._sizes else value
+                for name, value in attributes.items()
+            }
+        if spec.derivatives is not None and self.asks(operands):
+            if spec.lists_operands or spec.lists_results:
+                composed = isinstance(spec.blocks, Composed) and spec.blocks.rule
+                if composed and any(map(_is_batch_of_gradients, operands)):
+                    return composed(namespace, operands, attributes)
             return self._derived(operands, attributes)
         return self.on(self.plain, operands, attributes)
 
@@ -355,25 +342,25 @@ class Operator:
         spec, prepare, result_type = self.spec, self.spec.prepare, self.spec.result_class
         single = result_type is None and not spec.lists_results
         run, plain, asks = self.run, self.plain, self.asks
-        derives = spec.gradient is not None
+        derives = spec.derivatives is not None
         unusual = spec.lists_operands or bool(self._sizes)
 
         def call(arguments: tuple[Any, ...], out: Any) -> Any:
             try:
                 if out is not None:
                     return self.write(arguments, out)
-                operands, attributes, finish = prepare(namespace, *arguments)
+                operands, attributes, is_scalar = prepare(namespace, *arguments)
                 if unusual or is_compiling() or (derives and asks(operands)):
                     results = run(operands, attributes)
                 else:
-                    results = plain(*operands, *attributes)
+                    results = plain(*operands, *attributes.values())
             except (RuntimeError, TypeError) as error:
                 self._explain(arguments, error)
                 raise
-            if finish is not None:
+            if is_scalar:
                 many = (results,) if isinstance(results, torch.Tensor) else results
-                results = finish(namespace, many)
-                results = results[0] if single else results
+                scalars = [y.reshape(()) for y in many]
+                results = scalars[0] if single else scalars
             if single:
                 return results
             return tuple(results) if result_type is None else result_type(*results)
@@ -400,8 +387,8 @@ class Operator:
             return self._derived(operands, attributes)
         return self.on(self.plain, operands, attributes)
 
-    def _derived(self, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
-        results = Derived.apply(Call(self, attributes), *operands)
+    def _derived(self, operands: Sequence[Tensor], attributes: Attributes) -> Any:
+        results = Derived.apply(OperatorCall(self, attributes), *operands)
         return list(results) if self.spec.lists_results else results
 
 
@@ -419,13 +406,14 @@ def _of_no_result(*arguments: Any, **outs: Any) -> None:
 
 def _is_batch_of_gradients(x: Tensor) -> bool:
     """Whether ``is_grads_batched`` passes it around, which cannot batch lists of tensors."""
-    return not native.have_storage((x,)) and torch.func.debug_unwrap(x) is x
+    wrapped = x.layout is torch.strided and not native.have_storage((x,))
+    return wrapped and torch.func.debug_unwrap(x) is x
 
 
-class Call:
+class OperatorCall:
     """An operator with its attributes: what PyTorch passes on as one argument."""
 
-    def __init__(self, operator: Operator, attributes: tuple[Any, ...]) -> None:
+    def __init__(self, operator: Operator, attributes: Attributes) -> None:
         self.operator = operator
         self.attributes = attributes
 
@@ -436,7 +424,7 @@ class Derived(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's, with
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(call: Call, *operands: Tensor) -> Any:
+    def forward(call: OperatorCall, *operands: Tensor) -> Any:
         results = call.operator.on(call.operator.plain, operands, call.attributes)
         return tuple(results) if isinstance(results, list) else results
 
@@ -457,17 +445,18 @@ class Derived(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's, with
     def backward(ctx: Any, *grads: Any) -> Any:
         saved = ctx.saved.with_values(ctx.saved_tensors)
         needs = ctx.needs_input_grad[1:]
-        return None, *ctx.call.operator.spec.gradient(namespace, saved, grads, needs)
+        derivatives = ctx.call.operator.spec.derivatives
+        return None, *derivatives.gradient(namespace, saved, grads, needs)
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
         saved = ctx.saved.with_values(ctx.saved_tensors)
         spec = ctx.call.operator.spec
-        moved = spec.tangent(namespace, saved, tangents)
+        moved = spec.derivatives.tangent(namespace, saved, tangents)
         return tuple(moved) if spec.lists_results or len(moved) > 1 else moved[0]
 
 
-def _run(spec: FunctionSpec, operands: Sequence[Tensor], attributes: tuple[Any, ...]) -> Any:
+def _run(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Attributes) -> Any:
     return OPERATORS[spec].run(operands, attributes)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from anydml._native import NUMBERS, REDUCTIONS
 from anydml.core.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import scatter, selection
+from anydml.functions import _public as functions
 from anydml.torch._memory import is_plain
 from anydml.torch._pytorch import Tensor, torch
 
@@ -19,9 +19,9 @@ Pair = tuple[Tensor, Tensor]
 Scatter = Callable[[Tensor, Any, str, Tensor | None], Tensor]
 """Scatters updates into a tensor, by a reduction, to somewhere or a new tensor."""
 
-_top_k: Final[Any] = selection.top_k
-_elements: Final[Any] = scatter.scatter_elements
-_blocks: Final[Any] = scatter.scatter_nd
+_top_k: Final[Any] = functions.top_k
+_elements: Final[Any] = functions.scatter_elements
+_blocks: Final[Any] = functions.scatter_nd
 
 _KERNEL_TYPES: Final = frozenset(getattr(torch, name) for name in ("bool", *NUMBERS))
 _MOVED_TYPES: Final = _KERNEL_TYPES | {torch.complex64, torch.complex128}
@@ -101,7 +101,7 @@ def _nonzero(x: Tensor) -> Tensor:
 
 def _coordinates(x: Tensor) -> Any:
     x = x.detach()
-    return selection.nonzero_coordinates(x if x.dtype in _MOVED_TYPES else x != 0)
+    return functions.nonzero_coordinates(x if x.dtype in _MOVED_TYPES else x != 0)
 
 
 # ---- scatters -----------------------------------------------------------------------------------

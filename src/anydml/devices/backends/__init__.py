@@ -100,7 +100,9 @@ def _xla(platform: str | None) -> Backend:
 
 def _onnxruntime() -> Backend:
     try:
-        from anydml.devices.backends.onnxruntime import OnnxRuntimeBackend
+        from anydml.devices.backends.onnxruntime import OnnxRuntimeBackend, refuse_old_version
+
+        refuse_old_version()
     except ModuleNotFoundError as error:
         if error.name not in ("onnx", "onnxruntime"):
             raise

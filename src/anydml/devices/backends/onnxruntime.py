@@ -44,6 +44,9 @@ from anydml.ops._registry import computation, is_computed
 
 ENGINE: Final = OnnxEngine()
 
+OLDEST: Final = (1, 28)
+"""The oldest version of ONNX Runtime that is tested; 1.24 lacks kernels, 1.22 loses NaN, too."""
+
 LEAST_ELEMENTS: Final = 1 << 14
 """Of all arrays of a run that gets a session."""
 
@@ -64,6 +67,23 @@ GUARD: Final = "a number if results are right"
 
 _CONSTANTS_TWICE: Final = 2
 """ONNX Runtime keeps a copy of weights in the order in which its kernels read them."""
+
+
+def refuse_old_version() -> None:
+    """Refuse an ONNX Runtime without the kernels that are needed.
+
+    Raises
+    ------
+    DeviceError
+        The installed one is older than `OLDEST`.
+    """
+    found = onnxruntime.__version__
+    if tuple(map(int, found.split(".")[:2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise DeviceError(
+            f"Device('onnxruntime') needs ONNX Runtime {oldest} or newer, got {found}: "
+            "pip install --upgrade onnxruntime"
+        )
 
 
 class OnnxRuntimeBackend:

@@ -1,0 +1,131 @@
+"""The tasks of a lazy library, on blocks in memory.
+
+Tasks get names of functions and plain values, so that another process can run them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anydml.functions import _indices
+from anydml.functions._blocks import Pointing
+from anydml.functions._function import SPECS, Array, Attributes
+from anydml.functions._memory import call_on_memory, on_memory
+
+
+def _call(function: str, operands: Sequence[Any], **attributes: Any) -> Any:
+    return call_on_memory(SPECS[function], operands, attributes)
+
+
+def call_chunk(chunk: Array, function: str, attributes: Attributes) -> Any:
+    """Call a function on one block."""
+    return _call(function, (chunk,), **attributes)
+
+
+def resolve(
+    chunk: Array, call: str, sizes: list[int], axes: list[int], clamp: bool, origin: list[int]
+) -> Array:
+    """Positions from the start of their axes, of a block of indices that begins at `origin`."""
+    chunk = np.asarray(chunk) if isinstance(chunk, np.generic) else chunk  # of no axes
+    if not clamp:
+        _indices.check(f"{call}: indices", chunk, sizes, axes, origin)
+    return _indices.places(chunk, sizes)
+
+
+def _inside(pointing: Pointing, places: Any, low: Any, high: Any) -> Any:
+    """Which positions lie between two corners."""
+    if not pointing[2]:
+        return (places >= low[0]) & (places < high[0])
+    begin, end = (np.array(corner, np.int64, like=places) for corner in (low, high))
+    return ((places >= begin) & (places < end)).all(axis=-1)
+
+
+def _relative(pointing: Pointing, places: Any, low: Any) -> Any:
+    """Positions counted from a corner."""
+    return places - np.array(low if pointing[2] else low[0], np.int64, like=places)
+
+
+def read_indexed(
+    chunk: Any, places: Any, pointing: Pointing, low: Any, function: str, attributes: Attributes
+) -> Any:
+    """The block of a result that has all its elements of one block."""
+    operands = (chunk, _relative(pointing, places, low))
+    return _call(function, operands, **attributes)
+
+
+def read_part(
+    chunk: Any,
+    places: Any,
+    pointing: Pointing,
+    low: Any,
+    high: Any,
+    function: str,
+    attributes: Attributes,
+) -> Any:
+    """What one block has of a block of a result."""
+    before, aligned, tuples = pointing
+    inside = _inside(pointing, places, low, high)
+    if any(axis is not None for axis in aligned):
+        if not inside.any():
+            return np.empty((0, *chunk.shape[len(aligned) :]), chunk.dtype, like=chunk)
+        mask = inside[..., None] if tuples else inside
+        any_place = np.array(low, np.int64, like=places)
+        chosen = np.where(mask, places, any_place)
+        return read_indexed(chunk, chosen, pointing, low, function, attributes)[inside]
+    found = _relative(pointing, places[inside], low)
+    if not tuples:
+        return _call("gather", (chunk, found), axis=before, clamp=False)
+    return _call("gather_nd", (chunk, found), batch_dims=0, clamp=False)
+
+
+def join_parts(
+    parts: Sequence[Any], places: Any, pointing: Pointing, spans: Any, shape: Any, like: Any
+) -> Any:
+    """A block of a result of what several blocks have of it."""
+    before, _, tuples = pointing
+    behind = before + places.ndim - tuples
+    flat = (*shape[:before], math.prod(shape[before:behind]), *shape[behind:])
+    result: Any = np.empty(flat, like.dtype, like=like)
+    for part, span in zip(parts, spans, strict=True):
+        inside = _inside(pointing, places, *span).reshape(-1)
+        result[(*(slice(None),) * before, inside)] = part
+    return result.reshape(shape)
+
+
+def write(
+    chunk: Any, places: Any, updates: Any, pointing: Pointing, reduction: str, low: Any, high: Any
+) -> Any:
+    """A block with the updates that name its elements."""
+    _, aligned, tuples = pointing
+    inside = _inside(pointing, places, low, high)
+    if not inside.any():
+        return chunk
+    found = _relative(pointing, places[inside], low)
+    if not tuples:
+        where = np.nonzero(inside)
+        found = np.stack([found if axis is None else where[axis] for axis in aligned], axis=-1)
+    new = updates[inside] if updates.ndim else updates
+    return on_memory(SPECS["scatter_nd"], (chunk, found, new, reduction, True), None)
+
+
+def divide(x: Array, sums: Array, counts: Array, include_self: bool) -> Array:
+    """Return the means of sums in `sum_type` of the type of `x`; integers are rounded down.
+
+    `counts` says how many updates are in a sum, `include_self` whether the element itself is in
+    it too. An element without updates keeps the bits that it has in `x`.
+    """
+    result = x.copy()
+    terms = np.maximum(counts + include_self, 1)
+    pairs = [(result, sums)]
+    if result.dtype.kind == "c":
+        pairs = [(result.real, sums.real), (result.imag, sums.imag)]
+    for part, total in pairs:
+        divide: np.ufunc = np.true_divide if total.dtype.kind == "f" else np.floor_divide
+        with np.errstate(all="ignore"):
+            means = divide(total, terms.astype(total.dtype)).astype(part.dtype)
+        np.copyto(part, means, where=counts > 0)
+    return result

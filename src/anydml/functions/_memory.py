@@ -1,0 +1,313 @@
+"""Arrays in memory as a library: NumPy's, and those of other libraries by their memory.
+
+Here, calls run that no integration takes, that write to ``out=``, or that an integration's native
+call declines: `infer` of the operator, then a kernel of a backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.core.errors import ArgumentTypeError
+from anydml.functions import _arguments, _attributes, _engine
+from anydml.functions._function import Attributes, Call, FunctionSpec
+from anydml.libraries import (
+    Array,
+    DeviceArray,
+    Wrap,
+    as_operand,
+    as_type,
+    check_dtype,
+    promoted,
+    to_counterpart,
+    type_of,
+)
+
+
+class Memory:
+    """The library of one call (`anydml.functions._function.KernelLibrary`).
+
+    Parameters
+    ----------
+    spec : FunctionSpec
+        The function.
+    out : object
+        The arrays to write to, as the user passes them; None for new ones.
+    """
+
+    __slots__ = ("_call", "_first", "_out", "_scratch", "_spec", "_targets", "_wrap")
+
+    knows_modes = in_memory = True
+
+    def __init__(self, spec: FunctionSpec, out: Any) -> None:
+        self._spec = spec
+        self._out = out
+        self._first: Any = None  # the user's array that decides the kind of the results
+        self._wrap: Wrap = to_counterpart
+        self._call: Call
+        self._targets: list[Array]
+        self._scratch: Array | None = None  # the latest intermediate result
+
+    # ---- operands and arguments
+
+    def array(self, value: Any, name: str, like: Array | None = None) -> Array:
+        """Return an array of the same memory; numbers and lists go where `like` is."""
+        array, wrap = as_operand(value, name)
+        if like is not None:
+            return _arguments.to_device_of(array, like)
+        if self._first is None:
+            self._first, self._wrap = value, wrap
+        return array
+
+    def indices(self, value: Any, like: Array, name: str = "indices") -> Array:
+        """Return an array of a type that kernels read."""
+        array, wrap = _arguments.index_operand(value, name)
+        if self._first is None:
+            self._first, self._wrap = value, wrap
+        return array
+
+    def same_type(self, value: Any, like: Array, name: str, like_name: str = "x") -> Array:
+        """Return an array; numbers and lists become the type where their values fit."""
+        array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)
+        return _arguments.number_to_device_of(array, like)
+
+    def promoted(self, values: Sequence[Any], name: str) -> list[Array]:
+        """Convert by the rules of the first array's library."""
+        parts = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
+        kind = promoted(values[0], [part.dtype for part in parts], name)
+        check_dtype(values[0], kind, name)
+        return [
+            part if part.dtype == kind else as_type(part, kind, f"{name}[{i}]")
+            for i, part in enumerate(parts)
+        ]
+
+    def value_type(self, dtype: Any) -> np.dtype[Any]:
+        """Return NumPy's type, which the library of the results must have."""
+        kind = _attributes.type_named(dtype)
+        _engine.know_type(dtype, kind)
+        if self._out is None:
+            check_dtype(self._first, kind, "dtype")
+        return kind
+
+    def index_type(self, dtype: Any, x: Array, sizes: Sequence[int]) -> np.dtype[Any]:
+        """Return the type of ``out=``, or the one that the first array's library indexes with."""
+        out, name = self._out, "out"
+        if not self._spec.is_single:
+            position = self._spec.results.index("index_dtype")
+            out, name = self._outs(len(self._spec.results))[position], f"out[{position}]"
+        return _arguments.result_indices(dtype, self._first, sizes, out, name)
+
+    limits = staticmethod(np.iinfo)
+
+    # ---- operations
+
+    broadcast_shapes = staticmethod(np.broadcast_shapes)
+
+    def broadcast_to(self, x: Array, shape: Sequence[int]) -> Array:
+        """Repeat an array in the memory that it has."""
+        if isinstance(x, DeviceArray):
+            return x.broadcast_to(tuple(shape))
+        return np.broadcast_to(x, tuple(shape))
+
+    def reshape(self, x: Array, shape: Sequence[int]) -> Array:
+        """Return the same elements, in other memory if they cannot stay where they are."""
+        if tuple(shape) == (-1,):
+            return _engine.scratch(self._spec.name, partial(_arguments.ravel, x))
+        return x.reshape(tuple(shape))
+
+    def as_numbers(self, x: Array) -> Array:
+        """Return the array itself: `run` shows bools to kernels as numbers."""
+        return x
+
+    as_bools = as_numbers
+
+    def full(self, shape: Sequence[int], value: Any, like: Array) -> Array:
+        """Return one element, repeated."""
+        number = _arguments.number_to_device_of(np.asarray(value, like.dtype), like)
+        return self.broadcast_to(number, shape)
+
+    def is_nonzero(self, x: Array) -> Array:
+        """Compare on the host."""
+        if isinstance(x, DeviceArray):
+            raise ArgumentTypeError(
+                f"x: expected real numbers for an array on a GPU, got {x.dtype}"
+            )
+        with np.errstate(invalid="ignore"):  # a signalling NaN is one that is not zero
+            return _engine.scratch(self._spec.name, lambda: np.asarray(x != 0))
+
+    def kept(self, x: Array) -> Array:
+        """Copy indices that several kernels read: other threads may change the user's."""
+        return x if isinstance(x, DeviceArray) else _engine.scratch(self._spec.name, x.copy)
+
+    def wide_types(self) -> AbstractContextManager[Any]:
+        """Return a context that changes nothing."""
+        return nullcontext()
+
+    # ---- calls
+
+    def results(self, call: Call) -> Any:
+        """Run a call, and return its results as the user gets them."""
+        spec = self._spec
+        self._call = call
+        spec.check(call.operands, call.attributes)
+        for i, check in spec.value_checks.items() if spec.value_checks else ():
+            if not isinstance(call.operands[i], DeviceArray):
+                check(call.operands[i])
+        spec.program(self, spec, call.operands, call.attributes)
+        if spec.is_single:
+            return _arguments.wrap_result(self._targets[0], self._out, self._wrap)
+        pairs = zip(self._targets, self._outs(len(self._targets)), strict=True)
+        return spec.finished([_arguments.wrap_result(y, out, self._wrap) for y, out in pairs])
+
+    def run(
+        self,
+        operator: _engine.OperatorClass,
+        operands: Sequence[Array],
+        outputs: Sequence[tuple[tuple[int, ...], Any]],
+        attributes: Attributes,
+        axes: Sequence[int],
+        scratch: bool,
+    ) -> list[Array]:
+        """Run an operator's kernel, into the user's arrays if the results are the call's."""
+        if scratch:
+            inputs = [("x", operands[0])]
+            ((shape, dtype),) = outputs
+            self._scratch = _arguments.output(
+                self._spec.name, None, "", shape, dtype, inputs, what="scratch"
+            )
+            results = [self._scratch]
+        elif self._out is None and operands[0] is self._scratch:  # a scatter writes over it
+            results = [self._scratch]
+            shape = () if self._call.is_scalar else self._scratch.shape
+            self._targets = [self._scratch.reshape(shape)]
+        else:
+            results = self._make(outputs)
+        private = scratch or self._out is None
+        _engine.run(operator, *self._seen(operands, outputs, results), attributes, axes, private)
+        return results
+
+    def _seen(
+        self, operands: Sequence[Array], outputs: Sequence[Any], results: Sequence[Array]
+    ) -> tuple[Sequence[Array], Sequence[Array]]:
+        """Return inputs and outputs as kernels see them."""
+        if self._call.is_scalar:
+            results = [y.reshape(shape) for y, (shape, _) in zip(results, outputs, strict=True)]
+        for x in (operands[0], *results):
+            if x.dtype == _BOOL:
+                return _as_numbers(operands), _as_numbers(results)
+        return operands, results
+
+    def run_measured(
+        self,
+        operator: _engine.OperatorClass,
+        x: Array,
+        attributes: Attributes,
+        kind: Any,
+        size: int,
+        fill: int,
+    ) -> Array:
+        """Run a kernel whose output's size the data decide, or make it `size` rows."""
+        columns = attributes["columns"]
+        _arguments.check_element_count([("x", x)])
+
+        def rows_of(count: int) -> Array:
+            return self._make([((count, columns), kind)])[0]
+
+        if size < 0:
+            return _engine.run_measured(operator, attributes, _as_numbers([x])[0], rows_of)
+        rows = rows_of(size)
+
+        def found_of(count: int) -> Array:
+            inputs = [("x", x)]
+            shape = (count, columns)
+            return _arguments.output(self._spec.name, None, "", shape, kind, inputs)
+
+        found = _engine.run_measured(operator, attributes, _as_numbers([x])[0], found_of)
+        _fill_rows(rows, found, np.asarray(fill, kind))
+        return rows
+
+    def _outs(self, count: int) -> Sequence[Any]:
+        """Return the user's array for each result."""
+        names = ", ".join(self._spec.result_names) or "one for each part"
+        return _arguments.unpack_out(self._out, count, names)
+
+    def _make(self, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> list[Array]:
+        """Make the results of the call: new arrays, or the user's after checking them."""
+        spec, call = self._spec, self._call
+        if spec.lists_operands:
+            operands = [(spec.operand_name(i), x) for i, x in enumerate(call.operands)]
+        else:
+            operands = [*zip(spec.operands, call.operands, strict=True)]
+        in_place = call.operands[0] if spec.writes_over else None
+        if spec.is_single:
+            ((shape, dtype),) = outputs
+            shape = () if call.is_scalar else shape
+            result = _arguments.output(
+                spec.name, self._out, "out", shape, dtype, operands, in_place=in_place
+            )
+            self._targets = [result]
+            return self._targets
+        outs = self._outs(len(outputs))
+        self._targets = []
+        for i, ((shape, dtype), out) in enumerate(zip(outputs, outs, strict=True)):
+            what = f"slab {i}" if spec.lists_results else f"the {spec.result_names[i]}"
+            name, own = f"out[{i}]", () if call.is_scalar else shape
+            result = _arguments.output(spec.name, out, name, own, dtype, operands, what=what)
+            self._targets.append(result)
+            if spec.result_names:
+                operands.append((name, result))
+        if self._out is not None and spec.lists_results:
+            _arguments.check_disjoint(self._targets, "out")
+        return self._targets
+
+
+_BOOL: Final = np.dtype(np.bool_)
+
+
+def _as_numbers(arrays: Sequence[Array]) -> list[Array]:
+    """View bools as the numbers that they are in memory."""
+    return [x.view(np.uint8) if x.dtype == np.bool_ else x for x in arrays]
+
+
+def _fill_rows(rows: Any, found: Any, fill: Any) -> None:
+    """Write the first rows that were found, as many as fit, and a number to the others."""
+    count = min(found.shape[0], rows.shape[0])
+    if not isinstance(rows, DeviceArray):
+        rows[:count] = found[:count]
+        rows[count:] = fill
+        return
+    others = rows.laid_out((rows.shape[0] - count, rows.shape[1]), rows.dtype, rows.strides)
+    others.address += count * rows.strides[0]
+    number: Any = _arguments.number_to_device_of(fill, rows)  # type: ignore[arg-type]
+    first = (count, rows.shape[1])
+    _arguments.copy_on_device(
+        found.laid_out(first, found.dtype, found.strides),
+        rows.laid_out(first, rows.dtype, rows.strides),
+    )
+    _arguments.copy_on_device(number.broadcast_to(others.shape), others)
+
+
+def on_memory(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
+    """Call a function on arrays in memory, with the user's arguments."""
+    lib = Memory(spec, out)
+    return lib.results(spec.prepare(lib, *arguments))
+
+
+def call_on_memory(
+    spec: FunctionSpec, operands: Sequence[Any], attributes: Mapping[str, Any], out: Any = None
+) -> Any:
+    """Call a function on arrays in memory, with normalized attributes."""
+    lib = Memory(spec, out)
+    arrays = spec.as_arrays(lib, *([operands] if spec.lists_operands else operands))
+    known = {
+        a.name: type_of(_arguments.type_name(attributes[a.name]))
+        if a.kind == "type"
+        else attributes[a.name]
+        for a in spec.attributes
+    }
+    return lib.results(Call(arrays, known))

@@ -1,0 +1,140 @@
+"""`cast`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, overload
+
+import numpy as np
+from numpy import ndarray
+
+from anydml.functions import _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    ORDERED,
+    check_type,
+)
+from anydml.functions._blocks import (
+    Blockwise,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Attribute,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    Library,
+    Saved,
+    call_with_numbers,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    GivenType,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
+from anydml.ops.cast import Cast
+
+_quick = _engine.function_call(Cast.KERNEL)
+
+
+def _prepare(lib: Library, x: Any, dtype: Any) -> Call:
+    return Call((lib.array(x, "x"),), {"to": lib.value_type(dtype)})
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    return rules.call(lib, "cast", (rules.of(grads[0]),), to=saved.dtypes[0])
+
+
+CAST: Final = FunctionSpec(
+    Cast,
+    ("x",),
+    (Attribute("to", "type"),),
+    _prepare,
+    rules.one_array,
+    batch=rules.batch_by("cast"),
+    derivatives=Derivatives(_gradient, rules.linear("cast")),
+    results=("to",),
+    program=call_with_numbers,
+    check=lambda operands, a: check_type(operands[0], ORDERED),
+    blocks=Blockwise(),
+)
+
+
+@overload
+def cast(
+    x: ArrayOf[Any] | Plain, dtype: type[Scalar] | np.dtype[Scalar], *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def cast(x: ArrayOf[Any], dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def cast(x: Other, dtype: GivenType, *, out: None = ...) -> Other: ...
+
+
+@overload
+def cast(x: Plain, dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def cast(x: Operand, dtype: GivenType, *, out: Out) -> Out: ...
+
+
+def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
+    """Convert `x` to another type, with the same result on every machine.
+
+    A float is truncated towards zero and limited to the range of an integer type; NaN becomes 0.
+    An integer is converted to a smaller integer type by keeping its low bits. A conversion to a
+    float rounds once, to nearest, ties to even. A NaN becomes the canonical NaN of the type. Equal
+    types copy the bits.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; real numbers or bools.
+    dtype : DataType, str or dtype
+        ``"float16"``, ``"FLOAT16"``, NumPy's or the array library's own type.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array, shape of x
+        An array of the same library as `x`, or `out`. Never a view of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    Cast : the DirectML operator.
+
+    Notes
+    -----
+    From ``DML_CAST_OPERATOR_DESC``; any rank, empty arrays and bools are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
+    array([  1,   0, 255,   0], dtype=uint8)
+    """
+    if unknown:
+        raise unknown_keyword(cast, unknown)
+    if type(x) is ndarray and out is None:
+        result = _quick(None, x, dtype)
+        if result is not None:
+            return result
+    return dispatch(CAST, (x, dtype), out)

@@ -1,0 +1,203 @@
+"""`gather_elements`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, SupportsIndex, overload
+
+from numpy import ndarray
+
+from anydml.functions import _arguments, _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    broadcast_indexed,
+)
+from anydml.functions._blocks import (
+    Indexed,
+    point_along,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Attribute,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    Library,
+    Saved,
+)
+from anydml.functions._indexing import into_axes
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    GatherMode,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
+from anydml.ops.gather_elements import GatherElements
+
+_quick = _engine.function_call(GatherElements.KERNEL)
+
+
+def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any, broadcast: Any) -> Call:
+    data, lookup = rules.array_and_indices(lib, x, indices)
+    number = _arguments.axis_of(axis, data if data.ndim else lib.reshape(data, (1,)))
+    if _arguments.flag(broadcast, "broadcast") and data.ndim:
+        shapes = broadcast_indexed(number, data, lookup, lib.broadcast_shapes)
+        data, lookup = lib.broadcast_to(data, shapes[0]), lib.broadcast_to(lookup, shapes[1])
+    is_scalar = data.ndim == 0 and lookup.ndim == 0
+    if data.ndim == 0:  # one element on one axis, for indices of any shape
+        lookup = lib.reshape(lookup, (1,)) if is_scalar else lookup
+        data = lib.broadcast_to(data, (1, *lookup.shape[1:]))
+    lookup, clamp = into_axes(lib, mode, lookup, data, (number,))
+    return Call((data, lookup), {"axis": number, "clamp": clamp}, is_scalar)
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Add up the gradients of each element that was read."""
+    grad, axis, shape = rules.of(grads[0]), saved.attributes["axis"], saved.shapes[0]
+    read = rules.of(saved.operands[1])
+    indices = rules.clamped(lib, read, shape[axis], saved.attributes["clamp"])
+    operands = (lib.zeros(shape, grad), indices, grad)
+    attributes = {"axis": axis, "reduction": "add", "include_self": True}
+    return [*rules.call(lib, "scatter_elements", operands, **attributes), None]
+
+
+GATHER_ELEMENTS: Final = FunctionSpec(
+    GatherElements,
+    ("x", "indices"),
+    (Attribute("axis", "integer"), Attribute("clamp", "flag")),
+    _prepare,
+    rules.array_and_indices,
+    batch=rules.batch_along("gather_elements"),
+    derivatives=Derivatives(_gradient, rules.linear("gather_elements"), rules.saves_second),
+    blocks=Indexed(point_along),
+)
+
+
+@overload
+def gather_elements(
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def gather_elements(
+    x: Other,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def gather_elements(
+    x: Plain,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def gather_elements(
+    x: Operand,
+    indices: Operand,
+    *,
+    axis: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    broadcast: bool = ...,
+    out: Out,
+) -> Out: ...
+
+
+def gather_elements(
+    x: Any,
+    indices: Any,
+    *,
+    axis: SupportsIndex = 0,
+    mode: str = "raise",
+    broadcast: bool = False,
+    out: Any = None,
+    **unknown: Any,
+) -> Any:
+    """Select one element of `x` along an axis for each index.
+
+    For axis 0, ``y[i, j, ..] = x[indices[i, j, ..], j, ..]``, as in ``torch.gather``, and as in
+    `numpy.take_along_axis` unless a size off the axis is 1. Negative indices count from the end of
+    the axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; numbers of any type. Rank 0 counts as one element along one axis.
+    indices : array_like of int
+        The same rank as `x`, with any size along the axis and at most the sizes of `x` elsewhere.
+        If `x` has rank 0, any shape.
+    axis : int, optional
+        0 by default.
+    mode : {"raise", "clamp", "wrap", "clip"}, optional
+        What to do with an index outside the axis; see `gather`.
+    broadcast : bool, optional
+        Whether to broadcast `x` and the indices to common sizes off the axis, as
+        `numpy.take_along_axis` does. Otherwise (False), indices of size 1 there refer to the first
+        element only.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array, shape of the indices
+        An array of the same library as `x`, or `out`. Never a view of `x`.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        An index is out of range (``mode="raise"``); `out` is unchanged.
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    GatherElements : the DirectML operator.
+    scatter_elements : the inverse.
+
+    Notes
+    -----
+    From ``DML_GATHER_ELEMENTS_OPERATOR_DESC``; any rank, empty arrays and indices smaller than `x`
+    off the axis are extensions.
+
+    Examples
+    --------
+    The values of `top_k` are what its indices gather:
+
+    >>> import anydml as dml
+    >>> import numpy as np
+    >>> x = np.array([[3.0, 9.0, 5.0]])
+    >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
+    array([[9., 5.]])
+    """
+    if unknown:
+        raise unknown_keyword(gather_elements, unknown)
+    if type(x) is ndarray and out is None and broadcast is False:
+        result = _quick(None, x, indices, axis, mode)
+        if result is not None:
+            return result
+    return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out)

@@ -1,0 +1,184 @@
+"""`gather_nd`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, SupportsIndex, overload
+
+from numpy import ndarray
+
+from anydml.functions import _arguments, _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    indexed_axes,
+)
+from anydml.functions._blocks import (
+    Indexed,
+    point_by_tuples,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Attribute,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    Library,
+    Saved,
+)
+from anydml.functions._indexing import into_axes
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    GatherMode,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
+from anydml.ops.gather_nd import GatherND
+
+_quick = _engine.function_call(GatherND.KERNEL)
+
+
+def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Call:
+    data, lookup = rules.array_and_indices(lib, x, indices)
+    batch = _arguments.integer(batch_dims, "batch_dims")
+    lookup, clamp = into_axes(lib, mode, lookup, data, indexed_axes(lookup, batch, data.ndim))
+    return Call((data, lookup), {"batch_dims": batch, "clamp": clamp})
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Add up the gradients of each block that was read."""
+    grad, shape, indices = rules.of(grads[0]), saved.shapes[0], rules.of(saved.operands[1])
+    batch = saved.attributes["batch_dims"]
+    if saved.attributes["clamp"] and indices.shape[-1]:
+        axes = range(batch, batch + indices.shape[-1])
+        columns = [
+            rules.clamped(lib, indices[..., i], shape[axis], True) for i, axis in enumerate(axes)
+        ]
+        indices = lib.stack(columns, -1)
+    operands = (lib.zeros(shape, grad), rules.with_batches(lib, indices, batch), grad)
+    return [*rules.call(lib, "scatter_nd", operands, reduction="add", include_self=True), None]
+
+
+GATHER_ND: Final = FunctionSpec(
+    GatherND,
+    ("x", "indices"),
+    (Attribute("batch_dims", "integer"), Attribute("clamp", "flag")),
+    _prepare,
+    rules.array_and_indices,
+    batch=rules.batch_along("gather_nd", "batch_dims"),
+    derivatives=Derivatives(_gradient, rules.linear("gather_nd"), rules.saves_second),
+    blocks=Indexed(lambda operands, a: point_by_tuples(operands, a["batch_dims"])),
+)
+
+
+@overload
+def gather_nd(
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def gather_nd(
+    x: Other,
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def gather_nd(
+    x: Plain,
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def gather_nd(
+    x: Operand,
+    indices: Operand,
+    *,
+    batch_dims: SupportsIndex = ...,
+    mode: GatherMode = ...,
+    out: Out,
+) -> Out: ...
+
+
+def gather_nd(
+    x: Any,
+    indices: Any,
+    *,
+    batch_dims: SupportsIndex = 0,
+    mode: str = "raise",
+    out: Any = None,
+    **unknown: Any,
+) -> Any:
+    """Select elements or blocks of `x` by index tuples.
+
+    ``y[b, i, ..] = x[b][tuple(indices[b, i, ..])]`` with ``batch_dims`` leading batch axes.
+    Negative indices count from the end of their axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; numbers of any type.
+    indices : array_like of int, shape (*x.shape[:batch_dims], ..., t)
+        Tuples of t coordinates, t from 0 to the rank of `x` without the batch axes.
+    batch_dims : int, optional
+        Leading axes that `x` and the indices share; 0 by default.
+    mode : {"raise", "clamp", "wrap", "clip"}, optional
+        What to do with an index outside its axis; see `gather`.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array, shape indices.shape[:-1] + x.shape[batch_dims + t:]
+        An array of the same library as `x`, or `out`. Never a view of `x`.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        A coordinate is out of range (``mode="raise"``); `out` is unchanged.
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    GatherND1 : the DirectML operator.
+    scatter_nd : the inverse.
+
+    Notes
+    -----
+    From ``DML_GATHER_ND1_OPERATOR_DESC``; natural ranks, empty arrays and t = 0 are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
+    array([2, 1])
+    """
+    if unknown:
+        raise unknown_keyword(gather_nd, unknown)
+    if type(x) is ndarray and out is None:
+        result = _quick(None, x, indices, batch_dims, mode)
+        if result is not None:
+            return result
+    return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out)

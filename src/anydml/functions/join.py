@@ -1,0 +1,174 @@
+"""`join`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, SupportsIndex, overload
+
+from numpy import ndarray
+
+from anydml.functions import _arguments, _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    members_of,
+)
+from anydml.functions._blocks import (
+    Composed,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Array,
+    Attribute,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    Library,
+    Saved,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
+from anydml.ops.join import Join
+
+_quick = _engine.function_call(Join.KERNEL)
+
+
+def _as_arrays(lib: Library, arrays: Any, axis: Any = 0, promote: Any = False) -> tuple[Array, ...]:
+    members = members_of(arrays)
+    if _arguments.flag(promote, "promote"):
+        return tuple(lib.promoted(members, "arrays"))
+    first = lib.array(members[0], "arrays[0]")
+    others = enumerate(members[1:], 1)
+    return first, *(lib.same_type(x, first, f"arrays[{i}]", "arrays[0]") for i, x in others)
+
+
+def _prepare(lib: Library, arrays: Any, axis: Any, promote: Any) -> Call:
+    parts = _as_arrays(lib, arrays, axis, promote)
+    if axis is None:
+        parts = tuple(lib.reshape(part, (-1,)) for part in parts)
+    number = 0 if axis is None else _arguments.axis_of(axis, parts[0], "arrays[0]")
+    return Call(parts, {"axis": number})
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    axis = saved.attributes["axis"]
+    sizes = [shape[axis] for shape in saved.shapes]
+    return rules.call(lib, "split", (rules.of(grads[0]),), axis=axis, sizes=sizes)
+
+
+JOIN: Final = FunctionSpec(
+    Join,
+    ("arrays",),
+    (Attribute("axis", "integer"),),
+    _prepare,
+    _as_arrays,
+    batch=rules.batch_along("join"),
+    derivatives=Derivatives(_gradient, rules.linear("join")),
+    results=("arrays",),
+    blocks=Composed(lambda lib, operands, a: [lib.concatenate(operands, a["axis"])]),
+)
+
+
+@overload
+def join(
+    arrays: Sequence[ArrayOf[Scalar]],
+    *,
+    axis: SupportsIndex | None = ...,
+    promote: bool = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def join(
+    arrays: Sequence[Other],
+    *,
+    axis: SupportsIndex | None = ...,
+    promote: bool = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def join(
+    arrays: Sequence[Plain],
+    *,
+    axis: SupportsIndex | None = ...,
+    promote: bool = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def join(
+    arrays: Sequence[Operand], *, axis: SupportsIndex | None = ..., promote: bool = ..., out: Out
+) -> Out: ...
+
+
+def join(
+    arrays: Sequence[Any],
+    *,
+    axis: SupportsIndex | None = 0,
+    promote: bool = False,
+    out: Any = None,
+    **unknown: Any,
+) -> Any:
+    """Concatenate arrays along an axis.
+
+    Parameters
+    ----------
+    arrays : sequence of array_like
+        At least one array. All have the same type, and the same shape except along the axis.
+    axis : int or None, optional
+        0 by default. None joins the flattened arrays.
+    promote : bool, optional
+        Whether to promote arrays of different types to one type, by the rules of the first array's
+        library. Otherwise (False), different types are rejected.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array
+        An array of the same library as the first array, or `out`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    Join : the DirectML operator.
+    split : the inverse.
+
+    Notes
+    -----
+    From ``DML_JOIN_OPERATOR_DESC``; any rank and empty arrays are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.join([[1, 2], [3], [4, 5]])
+    array([1, 2, 3, 4, 5])
+    >>> dml.join([[1, 2], [0.5]], promote=True)
+    array([1. , 2. , 0.5])
+    """
+    if unknown:
+        raise unknown_keyword(join, unknown)
+    is_list = type(arrays) is list or type(arrays) is tuple
+    if is_list and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
+        result = _quick(None, arrays, axis)
+        if result is not None:
+            return result
+    members = members_of(arrays)
+    return dispatch(JOIN, (members, axis, promote), out)

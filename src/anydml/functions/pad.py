@@ -1,0 +1,217 @@
+"""`pad`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, overload
+
+import numpy as np
+from numpy import ndarray
+
+from anydml.functions import _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    constant_of,
+    padding_mode,
+    paddings,
+)
+from anydml.functions._blocks import (
+    Composed,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Attribute,
+    Attributes,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    KernelLibrary,
+    Library,
+    MovingLibrary,
+    Saved,
+    call_kernel,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    PadMode,
+    Plain,
+    Scalar,
+)
+from anydml.ops._numbers import bits_of
+from anydml.ops.padding1 import Padding1
+
+_quick = _engine.function_call(Padding1.KERNEL)
+
+
+def _prepare(lib: Library, x: Any, pad_width: Any, mode: Any, constant: Any) -> Call:
+    data = lib.array(x, "x")
+    starts, ends = paddings(pad_width, data.ndim)
+    attributes = {
+        "mode": padding_mode(mode), "constant": constant, "starts": starts, "ends": ends,
+    }  # fmt: skip
+    return Call((data,), attributes)
+
+
+def _widen(attributes: Attributes, size: Any) -> Attributes:
+    starts, ends = (0, *attributes["starts"]), (0, *attributes["ends"])
+    return {**attributes, "starts": starts, "ends": ends}
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Leave out the padding; where it repeats elements, add it up axis by axis."""
+    grad, shape = rules.of(grads[0]), saved.shapes[0]
+    starts, ends, mode = (saved.attributes[name] for name in ("starts", "ends", "mode"))
+    if mode == "constant":
+        window = {"starts": starts, "sizes": shape, "strides": (1,) * len(shape)}
+        return rules.call(lib, "slice_window", (grad,), **window)
+    for axis, size in enumerate(shape):
+        attributes = {"mode": mode, "constant": 0, "starts": (starts[axis],), "ends": (ends[axis],)}
+        (positions,) = rules.call(lib, "pad", (lib.arange(size, grad),), **attributes)
+        rest = (*grad.shape[:axis], *grad.shape[axis + 1 :])
+        operands = (
+            lib.zeros((size, *rest), grad),
+            lib.reshape(positions, (*positions.shape, 1)),
+            lib.moveaxis(grad, (axis,), (0,)),
+        )
+        (summed,) = rules.call(lib, "scatter_nd", operands, reduction="add", include_self=True)
+        grad = lib.moveaxis(summed, (0,), (axis,))
+    return [grad]
+
+
+def _compose(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+    """Pad axis by axis, with one value or with slices of the array."""
+    (x,), mode = operands, attributes["mode"]
+    value = constant_of(attributes["constant"], x, mode)[()]
+    pairs = zip(attributes["starts"], attributes["ends"], strict=True)
+    for axis, (start, end) in enumerate(pairs):
+        if (start, end) == (0, 0):
+            continue
+        if mode == "constant":
+            before, behind = (lib.fill(x, axis, size, value) for size in (start, end))
+        else:
+            size = x.shape[axis]
+            padded = pad(np.arange(size), ((start, end),), mode)
+            before, behind = (
+                lib.take(x, padded[:start], axis),
+                lib.take(x, padded[start + size :], axis),
+            )
+        x = lib.concatenate([before, x, behind], axis)
+    return [x]
+
+
+def _program(
+    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+) -> rules.Arrays:
+    """Call the kernel with the bits of the constant."""
+    constant = constant_of(attributes["constant"], operands[0], attributes["mode"])
+    value = bits_of(constant, operands[0].dtype)
+    return call_kernel(lib, spec, operands, {**attributes, "value": value})
+
+
+PAD: Final = FunctionSpec(
+    Padding1,
+    ("x",),
+    (
+        Attribute("mode", "word"),
+        Attribute("constant", "number"),
+        Attribute("starts", "sizes"),
+        Attribute("ends", "sizes"),
+    ),
+    _prepare,
+    rules.one_array,
+    batch=rules.batch_by("pad", _widen),
+    derivatives=Derivatives(_gradient, rules.linear("pad", constant=0)),
+    bounds=lambda operands, a: [size >= 0 for size in (*a["starts"], *a["ends"])],
+    program=_program,
+    blocks=Composed(_compose),
+)
+
+
+@overload
+def pad(
+    x: ArrayOf[Scalar], pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def pad(
+    x: Other, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> Other: ...
+
+
+@overload
+def pad(
+    x: Plain, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def pad(
+    x: Operand, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: Out
+) -> Out: ...
+
+
+def pad(
+    x: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    constant: Any = 0,
+    *,
+    out: Any = None,
+    **unknown: Any,
+) -> Any:
+    """Add elements at both ends of each axis of `x`.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; elements of any type.
+    pad_width : int, pair of int, or sequence of pairs
+        The number of elements to add before and after an axis: for all axes, or a pair for each.
+    mode : str
+        ``"constant"``, ``"edge"``, ``"reflection"`` (or ``"reflect"``), ``"symmetric"`` or
+        ``"wrap"``.
+    constant : number
+        The padding value for mode ``"constant"``; it must be exactly representable in the
+        type, as 1.0 is in an integer type.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array, each size is that of x plus both paddings
+        An array of the same library as `x`, or `out`. Never a view of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    Padding1 : the DirectML operator.
+
+    Notes
+    -----
+    From ``DML_PADDING1_OPERATOR_DESC``; any rank, any type and empty arrays are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
+    array([3, 2, 1, 2, 3, 4, 3, 2, 1])
+    """
+    if unknown:
+        raise unknown_keyword(pad, unknown)
+    if type(x) is ndarray and out is None:
+        result = _quick(None, x, pad_width, mode, constant)
+        if result is not None:
+            return result
+    return dispatch(PAD, (x, pad_width, mode, constant), out)

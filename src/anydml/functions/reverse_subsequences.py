@@ -1,0 +1,165 @@
+"""`reverse_subsequences`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, SupportsIndex, overload
+
+from anydml.functions import _arguments
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    check_lengths,
+    refuse_negative,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Array,
+    Attribute,
+    Attributes,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    KernelLibrary,
+    Library,
+    MovingLibrary,
+    Saved,
+    call_kernel,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
+from anydml.ops.reverse_subsequences import ReverseSubsequences
+
+
+def _as_arrays(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
+    data = lib.array(x, "x")
+    return data, lib.indices(lengths, data, "lengths")
+
+
+def _prepare(lib: Library, x: Any, lengths: Any, axis: Any) -> Call:
+    data, counts = _as_arrays(lib, x, lengths)
+    number = _arguments.axis_of(axis, data)
+    shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
+    counts = _arguments.broadcast_with(counts, shape, "lengths", lib.broadcast_to)
+    return Call((data, counts), {"axis": number})
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Reverse the gradient."""
+    operands = (rules.of(grads[0]), rules.of(saved.operands[1]))
+    return [*rules.call(lib, "reverse_subsequences", operands, **saved.attributes), None]
+
+
+def _program(
+    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+) -> rules.Arrays:
+    """Call the kernel; where values are not known yet, a length below 0 means none."""
+    x, lengths = operands
+    if not lib.in_memory and lengths.dtype.kind == "i":
+        lengths = lib.clip(lengths, 0, None)
+    return call_kernel(lib, spec, (x, lengths), attributes)
+
+
+def _in_blocks(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+    """Gather the elements at positions that are computed from the lengths."""
+    (x, lengths), axis = operands, attributes["axis"]
+    places = lib.numbers(x, axis)
+    reversed_places = lib.positions(lib.clip(lengths, None, x.shape[axis])) - 1 - places
+    places = lib.where(reversed_places >= 0, reversed_places, places)
+    return rules.call(lib, "gather_elements", (x, places), axis=axis, clamp=False)
+
+
+REVERSE_SUBSEQUENCES: Final = FunctionSpec(
+    ReverseSubsequences,
+    ("x", "lengths"),
+    (Attribute("axis", "integer"),),
+    _prepare,
+    _as_arrays,
+    batch=rules.batch_along("reverse_subsequences"),
+    derivatives=Derivatives(_gradient, rules.linear("reverse_subsequences"), rules.saves_second),
+    program=_program,
+    check=lambda operands, a: check_lengths(operands[1]),
+    blocks=_in_blocks,
+    value_checks={1: refuse_negative},
+)
+
+
+@overload
+def reverse_subsequences(
+    x: ArrayOf[Scalar], lengths: Operand, *, axis: SupportsIndex, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def reverse_subsequences(
+    x: Other, lengths: Operand, *, axis: SupportsIndex, out: None = ...
+) -> Other: ...
+
+
+@overload
+def reverse_subsequences(
+    x: Plain, lengths: Operand, *, axis: SupportsIndex, out: None = ...
+) -> NDArray[Any]: ...
+
+
+@overload
+def reverse_subsequences(x: Operand, lengths: Operand, *, axis: SupportsIndex, out: Out) -> Out: ...
+
+
+def reverse_subsequences(
+    x: Any, lengths: Any, *, axis: Any, out: Any = None, **unknown: Any
+) -> Any:
+    """Reverse the first elements of each sequence along an axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Rank 1 or more; elements of any type.
+    lengths : array_like of int
+        The number of elements of each sequence to reverse, 0 or more. A larger number reverses the
+        whole sequence. The shape is that of `x` with 1 on the axis, or one that can be broadcast to
+        it. On a GPU, lengths must be int32, int64, uint32 or uint64, and a negative length reverses
+        nothing.
+    axis : int
+        The axis of the sequences; a negative one counts from the end.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array, shape of x
+        An array of the same library as `x`, or `out`. Never a view of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    ReverseSubsequences : the DirectML operator.
+
+    Notes
+    -----
+    From ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``; any rank, any type, lengths of any
+    integer type and lengths that are broadcast are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.reverse_subsequences([[1, 2, 3, 4], [5, 6, 7, 8]], [[3], [2]], axis=1)
+    array([[3, 2, 1, 4],
+           [6, 5, 7, 8]])
+    """
+    if unknown:
+        raise unknown_keyword(reverse_subsequences, unknown)
+    return dispatch(REVERSE_SUBSEQUENCES, (x, lengths, axis), out)

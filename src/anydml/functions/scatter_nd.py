@@ -1,0 +1,197 @@
+"""`scatter_nd`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, overload
+
+from numpy import ndarray
+
+from anydml.functions import _arguments, _engine, _scatter
+from anydml.functions import _rules as rules
+from anydml.functions._blocks import (
+    Indexed,
+    point_by_tuples,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Attributes,
+    Call,
+    FunctionSpec,
+    Library,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Reduction,
+    Scalar,
+)
+from anydml.ops.scatter_nd import ScatterND
+
+_quick = _engine.function_call(ScatterND.KERNEL)
+
+
+def _prepare(
+    lib: Library, x: Any, indices: Any, updates: Any, reduction: Any, include_self: Any
+) -> Call:
+    data, lookup, values = _scatter.as_arrays(lib, x, indices, updates)
+    if values.ndim == 0 and lookup.ndim:  # one update stands for all
+        shape = (*lookup.shape[:-1], *data.shape[lookup.shape[-1] :])
+        values = lib.broadcast_to(values, shape)
+    attributes = {
+        "reduction": _scatter.name_of(reduction),
+        "include_self": _arguments.flag(include_self, "include_self"),
+    }
+    return Call((data, lookup, values), attributes)
+
+
+def _batch(
+    lib: Library,
+    operands: rules.Arrays,
+    dims: Sequence[int | None],
+    size: Any,
+    attributes: Attributes,
+) -> rules.Batched:
+    """Call once with tuples that begin with their member of the batch."""
+    x, indices, updates = rules.all_first(lib, operands, dims, size)
+    inputs = (x, rules.with_batches(lib, indices, 1), updates)
+    return rules.call(lib, "scatter_nd", inputs, **attributes), [0]
+
+
+SCATTER_ND: Final = FunctionSpec(
+    ScatterND,
+    ("x", "indices", "updates"),
+    _scatter.ATTRIBUTES,
+    _prepare,
+    _scatter.as_arrays,
+    batch=_batch,
+    derivatives=_scatter.DERIVATIVES,
+    program=_scatter.program,
+    check=_scatter.check_type,
+    blocks=Indexed(lambda operands, a: point_by_tuples(operands, 0), writes=True),
+)
+
+
+@overload
+def scatter_nd(
+    x: ArrayOf[Scalar],
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def scatter_nd(
+    x: Other,
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def scatter_nd(
+    x: Plain,
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def scatter_nd(
+    x: Operand,
+    indices: Operand,
+    updates: Operand,
+    *,
+    reduction: Reduction | None = ...,
+    include_self: bool = ...,
+    out: Out,
+) -> Out: ...
+
+
+def scatter_nd(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    *,
+    reduction: str | None = None,
+    include_self: bool = True,
+    out: Any = None,
+    **unknown: Any,
+) -> Any:
+    """Copy `x` and replace elements or blocks by index tuples.
+
+    ``y = x`` and then ``y[tuple(indices[i, j, ..])] = updates[i, j, ..]``. If several updates
+    have the same index, the last in row-major order wins. Negative indices count from the end of
+    their axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; numbers of any type.
+    indices : array_like of int, shape (..., t)
+        Tuples of t coordinates, t from 0 to the rank of `x`.
+    updates : array_like, shape (..., *x.shape[t:])
+        The new values, or one number for all of them; the type of `x`.
+    reduction : {None, "none", "add", "mul", "min", "max", "mean"}, optional
+        How to combine each update with the element. Updates are combined one after the other in
+        row-major order, so the result has the same bits at any number of threads. The names are
+        those of ONNX; PyTorch's "sum", "prod", "amin" and "amax" mean the same. A mean of integers
+        is rounded down. A mean accumulates 16-bit floats in float32 and integers of up to 32 bits
+        in int64, and rounds once. By default, the update replaces the element.
+    include_self : bool, optional
+        Whether the element itself is combined with its updates (True by default).
+    out : array, optional
+        The array to write to, with the shape and type of `x`. ``out=x`` writes in place.
+
+    Returns
+    -------
+    array
+        An array of the library, shape and type of `x`, or `out`.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        A coordinate is out of range; `out` is unchanged.
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    ScatterND : the DirectML operator.
+    gather_nd : the inverse.
+
+    Notes
+    -----
+    From ``DML_SCATTER_ND_OPERATOR_DESC``; natural ranks instead of padded ones, empty arrays, t = 0
+    and reductions are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
+    array([ 1, 11,  3, 10,  9,  6,  7, 12])
+    """
+    if unknown:
+        raise unknown_keyword(scatter_nd, unknown)
+    if type(x) is ndarray and out is None and include_self is True:
+        result = _quick(None, x, indices, updates, reduction)
+        if result is not None:
+            return result
+    return dispatch(SCATTER_ND, (x, indices, updates, reduction, include_self), out)

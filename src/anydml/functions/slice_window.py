@@ -1,0 +1,206 @@
+"""`slice_window`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, overload
+
+from numpy import ndarray
+
+from anydml.functions import _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    window,
+)
+from anydml.functions._blocks import (
+    Composed,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Attribute,
+    Attributes,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    Library,
+    Saved,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    Integers,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
+from anydml.ops.slice1 import Slice1, first_places
+
+_quick = _engine.function_call(Slice1.KERNEL)
+
+
+def _prepare(lib: Library, x: Any, starts: Any, sizes: Any, strides: Any) -> Call:
+    data = lib.array(x, "x")
+    return Call((data,), window(starts, sizes, strides, data.ndim))
+
+
+def _widen(attributes: Attributes, size: Any) -> Attributes:
+    first = {"starts": 0, "sizes": size, "strides": 1}
+    return {name: (first[name], *values) for name, values in attributes.items()}
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Place the gradient axis by axis: it grows from the elements of the window to the axis."""
+    grad, shape = rules.of(grads[0]), saved.shapes[0]
+    for axis, (start, size, stride) in enumerate(zip(*saved.attributes.values(), strict=True)):
+        first, step = start, abs(stride)
+        if stride < 0:  # from the end of the window
+            grad = lib.flip(grad, axis)
+            first = start + (size - 1) % step if size else start
+        full_shape = (*grad.shape[:axis], shape[axis], *grad.shape[axis + 1 :])
+        grad = lib.place(grad, full_shape, axis, first, step)
+    return [grad]
+
+
+def _compose(lib: Library, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+    """Slice along each axis."""
+    slices = []
+    windows = zip(first_places(attributes), attributes["sizes"], attributes["strides"], strict=True)
+    for first, size, stride in windows:
+        end = first + stride * -(-size // abs(stride))
+        slices.append(slice(first, end if end >= 0 else None, stride) if size else slice(0, 0))
+    return [operands[0][tuple(slices)]]
+
+
+def _bounds(operands: rules.Arrays, attributes: Attributes) -> list[Any]:
+    bounds = []
+    windows = zip(attributes["starts"], attributes["sizes"], operands[0].shape, strict=False)
+    for start, size, limit in windows:
+        bounds += [start >= 0, start <= limit, size >= 0, size <= limit - start]
+    return bounds
+
+
+SLICE_WINDOW: Final = FunctionSpec(
+    Slice1,
+    ("x",),
+    (
+        Attribute("starts", "sizes"),
+        Attribute("sizes", "sizes"),
+        Attribute("strides", "integers"),
+    ),
+    _prepare,
+    rules.one_array,
+    batch=rules.batch_by("slice_window", _widen),
+    derivatives=Derivatives(_gradient, rules.linear("slice_window")),
+    bounds=_bounds,
+    blocks=Composed(_compose),
+)
+
+
+@overload
+def slice_window(
+    x: ArrayOf[Scalar],
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def slice_window(
+    x: Other,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> Other: ...
+
+
+@overload
+def slice_window(
+    x: Plain,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: None = ...,
+) -> NDArray[Any]: ...
+
+
+@overload
+def slice_window(
+    x: Operand,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = ...,
+    *,
+    out: Out,
+) -> Out: ...
+
+
+def slice_window(
+    x: Any,
+    starts: Integers,
+    sizes: Integers,
+    strides: Integers | None = None,
+    *,
+    out: Any = None,
+    **unknown: Any,
+) -> Any:
+    """Copy a window of `x`, with a stride along each axis.
+
+    A positive stride starts at the beginning of the window, a negative one at its end. All elements
+    that the stride reaches inside the window are taken.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; numbers of any type.
+    starts : sequence of int
+        The start of the window on each axis, from 0 to the size of the axis.
+    sizes : sequence of int
+        The extent of the window on each axis, inside `x`; 0 gives an empty result.
+    strides : sequence of int, optional
+        The step between elements, not 0; 1 by default.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array, shape ceil(sizes / abs(strides))
+        An array of the same library as `x`, or `out`. Never a view of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    Slice1 : the DirectML operator.
+
+    Notes
+    -----
+    From ``DML_SLICE1_OPERATOR_DESC``; any rank and empty windows are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.slice_window([[1, 2, 3, 4], [5, 6, 7, 8]], (0, 1), (2, 3), (-1, 2))
+    array([[6, 8],
+           [2, 4]])
+    """
+    if unknown:
+        raise unknown_keyword(slice_window, unknown)
+    if type(x) is ndarray and out is None:
+        result = _quick(None, x, starts, sizes, strides)
+        if result is not None:
+            return result
+    return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out)

@@ -1,0 +1,145 @@
+"""`tile`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, SupportsIndex, overload
+
+from numpy import ndarray
+
+from anydml.functions import _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    normalize_repeats,
+)
+from anydml.functions._blocks import (
+    Composed,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Attribute,
+    Attributes,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    Library,
+    MovingLibrary,
+    Saved,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    Integers,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    Plain,
+    Scalar,
+)
+from anydml.ops.tile import Tile
+
+_quick = _engine.function_call(Tile.KERNEL)
+
+
+def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
+    data, counts = normalize_repeats(lib.array(x, "x"), repeats)
+    return Call((data,), {"repeats": counts})
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Add up the tiles."""
+    pairs = zip(saved.attributes["repeats"], saved.shapes[0], strict=True)
+    tiles = lib.reshape(rules.of(grads[0]), tuple(size for pair in pairs for size in pair))
+    return [lib.sum(tiles, tuple(range(0, tiles.ndim, 2)))]
+
+
+def _compose(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+    """Repeat axis by axis."""
+    (x,) = operands
+    for axis, count in enumerate(attributes["repeats"]):
+        x = lib.repeat(x, count, axis)
+    return [x]
+
+
+TILE: Final = FunctionSpec(
+    Tile,
+    ("x",),
+    (Attribute("repeats", "sizes"),),
+    _prepare,
+    rules.one_array,
+    batch=rules.batch_by("tile", lambda a, size: {"repeats": (1, *a["repeats"])}),
+    derivatives=Derivatives(_gradient, rules.linear("tile")),
+    bounds=lambda operands, a: [count >= 0 for count in a["repeats"]],
+    blocks=Composed(_compose),
+)
+
+
+@overload
+def tile(
+    x: ArrayOf[Scalar], repeats: Integers | SupportsIndex, *, out: None = ...
+) -> NDArray[Scalar]: ...
+
+
+@overload
+def tile(x: Other, repeats: Integers | SupportsIndex, *, out: None = ...) -> Other: ...
+
+
+@overload
+def tile(x: Plain, repeats: Integers | SupportsIndex, *, out: None = ...) -> NDArray[Any]: ...
+
+
+@overload
+def tile(x: Operand, repeats: Integers | SupportsIndex, *, out: Out) -> Out: ...
+
+
+def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
+    """Repeat `x` along its axes.
+
+    Repeats are aligned with the last axes, as in `numpy.tile` and `torch.tile`: missing repeats are
+    1, and if there are more repeats than axes, `x` gets leading axes of size 1.
+
+    Parameters
+    ----------
+    x : array_like
+        Any rank; elements of any type.
+    repeats : int or sequence of int
+        The number of copies along each axis; one number applies to the last axis.
+    out : array, optional
+        The array to write to.
+
+    Returns
+    -------
+    array, each size is that of x times its repeats
+        An array of the same library as `x`, or `out`. Never a view of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    Tile : the DirectML operator.
+
+    Notes
+    -----
+    From ``DML_TILE_OPERATOR_DESC``; any rank, any type, repeats of 0 and repeats for fewer or more
+    axes than `x` has are extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> dml.tile([[1, 2, 3], [4, 5, 6]], (1, 2))
+    array([[1, 2, 3, 1, 2, 3],
+           [4, 5, 6, 4, 5, 6]])
+    """
+    if unknown:
+        raise unknown_keyword(tile, unknown)
+    if type(x) is ndarray and out is None:
+        result = _quick(None, x, repeats)
+        if result is not None:
+            return result
+    return dispatch(TILE, (x, repeats), out)

@@ -1,0 +1,311 @@
+"""`top_k`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, overload
+
+import numpy as np
+from numpy import ndarray
+
+from anydml.functions import _arguments, _engine
+from anydml.functions import _rules as rules
+from anydml.functions._attributes import (
+    ORDERED,
+    check_type,
+)
+from anydml.functions._blocks import (
+    Part,
+    Tree,
+)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import (
+    Array,
+    Attribute,
+    Attributes,
+    Call,
+    Derivatives,
+    FunctionSpec,
+    Library,
+    Saved,
+    call_with_numbers,
+)
+from anydml.functions._keywords import unknown_keyword
+from anydml.functions._types import (
+    ArrayOf,
+    GivenIndexType,
+    Index,
+    NDArray,
+    Operand,
+    Other,
+    Out,
+    OutIndices,
+    Plain,
+    Scalar,
+)
+from anydml.functions.gather_elements import gather_elements
+from anydml.functions.join import join
+from anydml.ops.top_k import TopK1
+
+_quick = _engine.function_call(TopK1.KERNEL)
+
+
+Values = TypeVar("Values")
+Indices = TypeVar("Indices")
+
+
+class TopKResult(NamedTuple, Generic[Values, Indices]):
+    """The result of `top_k`: the values and their indices along the axis."""
+
+    values: Values
+    indices: Indices
+
+
+def _prepare(
+    lib: Library, x: Any, k: Any, axis: Any, largest: Any, sorted: Any, index_dtype: Any
+) -> Call:
+    data = lib.array(x, "x")
+    is_scalar = data.ndim == 0
+    if is_scalar:
+        data = lib.reshape(data, (1,))
+    number = _arguments.axis_of(axis, data)
+    size = data.shape[number]  # an argument's own code may change the array
+    count = _arguments.integer(k, "k")
+    first = _arguments.flag(largest, "largest")
+    kind = lib.index_type(index_dtype, data, (size,))
+    attributes = {"axis": number, "k": count, "largest": first, "index_dtype": kind}
+    return Call((data,), attributes, is_scalar and count == 1)
+
+
+def _tangent(lib: Library, saved: Saved, tangents: rules.Derived) -> rules.Derived:
+    """Return the tangents of the chosen elements."""
+    operands, axis = (tangents[0], rules.of(saved.results[1])), saved.attributes["axis"]
+    return [*rules.call(lib, "gather_elements", operands, axis=axis, clamp=False), None]
+
+
+def _gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Scatter the gradients; no position comes twice, so nothing is added up."""
+    grad = rules.of(grads[0])
+    operands = (lib.zeros(saved.shapes[0], grad), rules.of(saved.results[1]), grad)
+    attributes = {"axis": saved.attributes["axis"], "reduction": "add", "include_self": True}
+    return rules.call(lib, "scatter_elements", operands, **attributes)
+
+
+def _of_block(chunk: Array, start: int, attributes: Attributes) -> Part:
+    """Return the first k of a block, with int64 indices into the whole axis."""
+    k, axis = min(attributes["k"], chunk.shape[attributes["axis"]]), attributes["axis"]
+    found = top_k(chunk, k, axis=axis, largest=attributes["largest"], index_dtype="int64")
+    found.indices[...] += start
+    return tuple(found)
+
+
+def _merge(parts: Sequence[Part], attributes: Attributes) -> Part:
+    """Return the first k of several blocks."""
+    # Parts follow one another, and ties within a part are in the order of their indices: the first
+    # of equal values is the one with the lowest index.
+    axis = attributes["axis"]
+    values, indices = (join([part[i] for part in parts], axis=axis) for i in (0, 1))
+    count = min(attributes["k"], values.shape[axis])
+    chosen = top_k(values, count, axis=axis, largest=attributes["largest"])
+    return chosen.values, gather_elements(indices, chosen.indices, axis=axis)
+
+
+TOP_K: Final = FunctionSpec(
+    TopK1,
+    ("x",),
+    (
+        Attribute("axis", "integer"),
+        Attribute("k", "size"),
+        Attribute("largest", "flag"),
+        Attribute("index_dtype", "type"),
+    ),
+    _prepare,
+    rules.one_array,
+    batch=rules.batch_along("top_k"),
+    derivatives=Derivatives(_gradient, _tangent, lambda a: ((), (1,))),
+    results=("x", "index_dtype"),
+    result_class=TopKResult,
+    bounds=lambda operands, a: (a["k"] >= 0, a["k"] <= operands[0].shape[a["axis"]]),
+    program=call_with_numbers,
+    check=lambda operands, a: check_type(operands[0], ORDERED),
+    blocks=Tree("axis", _of_block, _merge),
+)
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[np.intp]]: ...
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: type[Index] | np.dtype[Index],
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[Index]]: ...
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar],
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Scalar], NDArray[Any]]: ...
+
+
+@overload
+def top_k(
+    x: Other,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[Other, Other]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[np.intp]]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: type[Index] | np.dtype[Index],
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[Index]]: ...
+
+
+@overload
+def top_k(
+    x: Plain,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: None = ...,
+) -> TopKResult[NDArray[Any], NDArray[Any]]: ...
+
+
+@overload
+def top_k(
+    x: Operand,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = ...,
+    largest: bool = ...,
+    sorted: bool = ...,
+    index_dtype: GivenIndexType | None = ...,
+    out: tuple[Out, OutIndices] | list[Any],
+) -> TopKResult[Out, OutIndices]: ...
+
+
+def top_k(
+    x: Any,
+    k: SupportsIndex,
+    *,
+    axis: SupportsIndex = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    index_dtype: Any = None,
+    out: Any = None,
+    **unknown: Any,
+) -> TopKResult[Any, Any]:
+    """Return the k largest or smallest elements along an axis, sorted, with their indices.
+
+    Ties are in ascending index order in both directions. NaN counts as larger than every number,
+    all NaNs tie, and -0.0 ties with +0.0. A returned value has the bits of the element.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., n, ...)
+        Bools, floats or integers of 8 to 64 bits. Rank 0 counts as one element along one
+        axis; the results then have rank 0, too, unless k is 0.
+    k : int
+        0 to n.
+    axis : int, optional
+        The axis of n elements; the last by default.
+    largest : bool, optional
+        Largest first, or (False) smallest first.
+    sorted : bool, optional
+        Accepted for compatibility with ``torch.topk``; results are sorted in any case.
+    index_dtype : optional
+        The type of the indices: int64, int32, uint32 or uint64, as a name, a NumPy type or a type
+        of the library. The default is the type of the indices in `out`, or the type that the
+        library indexes with: ``np.intp``, int64 for PyTorch, JAX's default integer.
+    out : tuple of two arrays, optional
+        The arrays to write values and indices to, with the shape of `x` and k along the axis. None
+        means that the call allocates this one.
+
+    Returns
+    -------
+    TopKResult
+        ``values`` and ``indices``, arrays of the library of `x`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument has an invalid type, shape or value.
+
+    See Also
+    --------
+    TopK1 : the DirectML operator.
+
+    Notes
+    -----
+    From ``DML_TOP_K1_OPERATOR_DESC``; any rank, k = 0, k = n, float64 and empty arrays are
+    extensions.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> values, indices = dml.top_k([3.0, 1.0, 3.0, 2.0], 2)
+    >>> values, indices
+    (array([3., 3.]), array([0, 2]))
+    """
+    if unknown:
+        raise unknown_keyword(top_k, unknown)
+    if type(x) is ndarray and out is None:
+        result = _quick(TopKResult, x, axis, k, largest, index_dtype)
+        if result is not None:
+            return result  # type: ignore[no-any-return]  # TopKResult, made natively
+    arguments = (x, k, axis, largest, sorted, index_dtype)
+    return dispatch(TOP_K, arguments, out)  # type: ignore[no-any-return]  # by the specification
