@@ -1,5 +1,6 @@
 """Graphs on ONNX Runtime: runs and steps between them, memory, threads, errors."""
 
+import json
 import multiprocessing
 import pickle
 import subprocess
@@ -361,6 +362,26 @@ def test_an_old_onnx_runtime(monkeypatch):
         dml.Device("onnxruntime")
 
 
-def test_the_command_line(capsys):
+def test_the_command_line(device, tmp_path, capsys):
+    """A model that would take more memory than the limit is refused."""
+    tensor = {"DataType": "FLOAT32", "Sizes": [3]}
+    values = {"initialValuesDataType": "FLOAT32", "initialValues": [-1, 0.25, 2]}
+    model = {
+        "resources": {"X": values, "Y": values},
+        "dispatchables": {
+            "relu": {"type": "ACTIVATION_RELU", "InputTensor": tensor, "OutputTensor": tensor}
+        },
+        "commands": [
+            {"type": "dispatch", "dispatchable": "relu",
+             "bindings": {"InputTensor": "X", "OutputTensor": "Y"}},
+            {"type": "print", "resource": "Y"},
+        ],
+    }  # fmt: skip
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(model))
+    assert cli.main(["run", str(path), "--device", "onnxruntime"]) == 0
+    assert capsys.readouterr().out == "Resource 'Y': 0, 0.25, 2\n"
+    assert cli.main(["run", str(path), "--device", "onnxruntime", "--memory-limit", "30"]) == 1
+    assert "limit" in capsys.readouterr().err
     assert cli.main(["devices"]) == 0
     assert f"ONNX Runtime {onnxruntime.__version__}" in capsys.readouterr().out

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import anydml as dml
 from anydml.cli import command as cli
 from anydml.graphs.serialized import graph_from_bytes
+from anydml.models import Limits
+from anydml.models.report import report
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
 from support.serialized import Writer, serialized
@@ -320,3 +322,26 @@ def test_what_is_wrong_names_the_node():
     data = serialized(graph).replace(b"\x01\x00\x00\x00x\x00", b"\x01\x00\x00\x00w\x00", 1)
     with pytest.raises(dml.ModelError, match=r"^Node 'relu': Expected an edge .* got '[xw]'"):
         graph_from_bytes(data)
+
+
+def test_a_check_validates_each_node_three_times(tmp_path, monkeypatch):
+    """Once for its report, once for the lowest level and once to compile it."""
+    graph = dml.GraphBuilder()
+    x = graph.input("x", F)
+    for _ in range(20):
+        x = graph.activation_relu(x)
+    path = tmp_path / "graph.bin"
+    path.write_bytes(serialized(graph.build(y=x)))
+    np.save(tmp_path / "x.npy", X)
+    validated = []
+    violations = dml.ActivationRelu.violations
+
+    def counted(desc, level):
+        validated.append(desc)
+        return violations(desc, level)
+
+    monkeypatch.setattr(dml.ActivationRelu, "violations", counted)
+    found = report(path, dml.Device("cpu"), Limits())
+    assert found.good
+    assert len([*found.lines()]) == 1
+    assert 3 * 20 <= len(validated) < 4 * 20  # and the search of one level

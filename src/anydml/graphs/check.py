@@ -79,21 +79,21 @@ def violations(
     return list(islice(_violations(graph, level, constants_since), MOST_REPORTED))
 
 
-def minimum_level(
-    graph: GraphDesc, constants_since: FeatureLevel = CONSTANTS_SINCE
-) -> FeatureLevel | None:
+def minimum_level(graph: GraphDesc) -> FeatureLevel | None:
     """The lowest feature level that accepts a graph, or None when none does."""
-    if violations(graph, LATEST):
-        return None
-    levels = [SINCE]
+    return None if violations(graph, LATEST) else lowest_level(graph)
+
+
+def lowest_level(graph: GraphDesc, constants_since: FeatureLevel = CONSTANTS_SINCE) -> FeatureLevel:
+    """Return the lowest feature level that accepts a graph, which the latest accepts."""
+    lowest = max(SINCE, constants_since) if has_constants(graph) else SINCE
     descs = {id(n.desc): n.desc for n in graph.nodes if isinstance(n, OperatorNode)}
     for desc in descs.values():
-        found = desc.minimum_level()
-        assert found is not None, "the latest level accepts it"
-        levels.append(found)
-    if has_constants(graph):
-        levels.append(constants_since)
-    return max(levels)
+        if desc.violations(lowest):  # one check of most operators, instead of a search
+            found = desc.minimum_level()
+            assert found is not None, "the latest level accepts it"
+            lowest = found
+    return lowest
 
 
 def has_constants(graph: GraphDesc) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +16,8 @@ import numpy as np
 from anydml.core import _json
 from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, MissingKernelError, ModelError, Violation
-from anydml.core.problems import Problem
+from anydml.core.levels import FeatureLevel
+from anydml.core.problems import Problem, members, pointer
 from anydml.core.tensor import TensorDesc
 from anydml.devices.binding import bind, elements_size, refuse_overlap
 from anydml.devices.device import Device
@@ -152,62 +155,84 @@ class Target(NamedTuple):
     place: Place
 
 
-def refusal(dispatchable: Dispatchable, device: Device) -> str | None:
-    """Return why a device refuses a dispatchable, and the lowest level that accepts it; or None.
+@dataclass(frozen=True)
+class Checked:
+    """Dispatchable, and the rules that it breaks on a device."""
 
-    The first line names the dispatchable; the others are indented.
-    """
-    violations = dispatchable.desc.violations(device.feature_level)
-    return refused_text(dispatchable, device, violations) if violations else None
+    dispatchable: Dispatchable
+    device: Device
 
+    @cached_property
+    def violations(self) -> list[Violation]:
+        """Rules that the dispatchable breaks."""
+        return self.dispatchable.desc.violations(self.device.feature_level)
 
-def refused_text(dispatchable: Dispatchable, device: Device, violations: list[Violation]) -> str:
-    """Describe the rules that a dispatchable breaks, as `refusal` returns it."""
-    return "\n  ".join(
-        (
-            f"Dispatchable {short_repr(dispatchable.name)} ({dispatchable.desc.NAME}): refused at "
-            f"feature level {device.feature_level}",
-            *map(str, violations),
-            lowest_level(dispatchable),
+    @cached_property
+    def lowest(self) -> FeatureLevel | None:
+        """Lowest feature level that accepts the dispatchable, or None when none does."""
+        return self.dispatchable.desc.minimum_level()
+
+    def compile(self) -> CompiledOperator | CompiledGraph:
+        """Compile the dispatchable, which breaks no rule.
+
+        Raises
+        ------
+        ModelError
+            The device has no kernel for it.
+        """
+        desc = self.dispatchable.desc
+        try:
+            if isinstance(desc, GraphOperator):
+                return desc.compile(self.device)
+            return self.device.create_operator(desc).compile()
+        except MissingKernelError as error:
+            text = (
+                f"{words('dispatchables', self.dispatchable.name)} ({error.operator}): no "
+                f"{error.backend} kernel; --device reference runs it."
+            )
+            location = ("dispatchables", self.dispatchable.name)
+            raise ModelError(Problem(text, "missing_kernel", location)) from error
+
+    def text(self) -> str:
+        """Describe whether it is accepted, and if not, why; lines but the first are indented."""
+        desc, level = self.dispatchable.desc, self.device.feature_level
+        has = isinstance(desc, GraphOperator) and has_constants(desc.graph)
+        inputs = f" (below {CONSTANTS_SINCE}, constants count as inputs)" if has else ""
+        return "\n  ".join(
+            (
+                f"{words('dispatchables', self.dispatchable.name)} ({desc.NAME}): "
+                f"{'refused' if self.violations else 'accepted'} at feature level {level}",
+                *map(str, self.violations),
+                f"Lowest feature level that accepts it: {self.lowest}{inputs}"
+                if self.lowest
+                else "No feature level accepts it",
+            )
         )
-    )
 
+    def as_json(self) -> dict[str, Any]:
+        """Describe it as JSON."""
+        return {
+            "name": self.dispatchable.name,
+            "operator": self.dispatchable.desc.NAME,
+            "accepted": not self.violations,
+            "minimum_feature_level": None if self.lowest is None else self.lowest.suffix,
+            "violations": [
+                {
+                    "path": item.path,
+                    "rule": item.rule,
+                    "got": str(item.got),
+                    "code": item.code,
+                    "accepted": item.accepted,
+                    "location": self._pointer(item.path),
+                }
+                for item in self.violations
+            ],
+        }
 
-def lowest_level(dispatchable: Dispatchable) -> str:
-    """Name the lowest feature level that accepts a dispatchable."""
-    desc = dispatchable.desc
-    lowest = desc.minimum_level()
-    if lowest is None:
-        return "No feature level accepts it"
-    as_inputs = (
-        f" (below {CONSTANTS_SINCE}, constants count as inputs)"
-        if isinstance(desc, GraphOperator) and has_constants(desc.graph)
-        else ""
-    )
-    return f"Lowest feature level that accepts it: {lowest}{as_inputs}"
-
-
-def compile_dispatchable(
-    dispatchable: Dispatchable, device: Device
-) -> CompiledOperator | CompiledGraph:
-    """Compile a dispatchable that the device accepts.
-
-    Raises
-    ------
-    ModelError
-        The device has no kernel for it.
-    """
-    try:
-        if isinstance(dispatchable.desc, GraphOperator):
-            return dispatchable.desc.compile(device)
-        return device.create_operator(dispatchable.desc).compile()
-    except MissingKernelError as error:
-        text = (
-            f"Dispatchable {short_repr(dispatchable.name)} ({error.operator}): no {error.backend} "
-            "kernel; --device reference runs it."
-        )
-        location = ("dispatchables", dispatchable.name)
-        raise ModelError(Problem(text, "missing_kernel", location)) from error
+    def _pointer(self, path: str) -> str:
+        """Return the location in the model of a path in the operator."""
+        below = members(path.removeprefix(f"{self.dispatchable.desc.NAME}."))
+        return pointer(("dispatchables", self.dispatchable.name, *self.dispatchable.within, *below))
 
 
 def run_problems(

@@ -14,7 +14,7 @@ from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.program import Program
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.devices.device import Device
-from anydml.graphs.check import SINCE, minimum_level, violations
+from anydml.graphs.check import SINCE, lowest_level, violations
 from anydml.graphs.compiled import CompiledGraph
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, Lowered, lower
@@ -51,10 +51,11 @@ class GraphOperator:
 
     def __init__(self, graph: GraphDesc) -> None:
         self.graph = graph
+        self._violations: dict[FeatureLevel, list[Violation]] = {}
 
     @cached_property
     def _lowered(self) -> Lowered | None:
-        return None if violations(self.graph, LATEST) else lower(self.graph)
+        return None if self.violations(LATEST) else lower(self.graph)
 
     def tensor_fields(self, role: Role | None = None) -> tuple[FieldInfo, ...]:
         """Return the inputs and outputs."""
@@ -86,11 +87,13 @@ class GraphOperator:
 
     def violations(self, level: FeatureLevel) -> list[Violation]:
         """List the rules that the graph breaks; its constants count as inputs at low levels."""
-        return violations(self.graph, level, constants_since=SINCE)
+        if level not in self._violations:
+            self._violations[level] = violations(self.graph, level, constants_since=SINCE)
+        return self._violations[level]
 
     def minimum_level(self) -> FeatureLevel | None:
         """Return the lowest feature level that accepts the graph, or None when none does."""
-        return minimum_level(self.graph, constants_since=SINCE)
+        return None if self.violations(LATEST) else lowest_level(self.graph, constants_since=SINCE)
 
     def compile(self, device: Device) -> CompiledGraph:
         """Compile the graph, which the feature level of the device accepts."""

@@ -2,75 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anydml.core._json import short_repr
-from anydml.core.errors import ModelError, Violation
-from anydml.core.levels import FeatureLevel
-from anydml.core.problems import Problem, members, pointer
+from anydml.core.errors import ModelError
+from anydml.core.problems import Problem
 from anydml.devices.device import Device
 from anydml.models.check import (
+    Checked,
     Target,
-    compile_dispatchable,
     fits,
-    lowest_level,
     reading_problems,
-    refused_text,
     run_problems,
     targets,
 )
 from anydml.models.constant_indices import index_problems
 from anydml.models.files import Limits
-from anydml.models.model import Model, read_model
-from anydml.models.operators import Dispatchable
-
-
-@dataclass(frozen=True)
-class Checked:
-    """Dispatchable, and the rules that it breaks on a device."""
-
-    dispatchable: Dispatchable
-    device: Device
-    violations: list[Violation]
-    lowest: FeatureLevel | None
-
-    def text(self) -> str:
-        """Describe whether it is accepted, and if not, why."""
-        if self.violations:
-            return refused_text(self.dispatchable, self.device, self.violations)
-        return (
-            f"Dispatchable {short_repr(self.dispatchable.name)} ({self.dispatchable.desc.NAME}): "
-            f"accepted at feature level {self.device.feature_level}\n"
-            f"  {lowest_level(self.dispatchable)}"
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Describe it as JSON."""
-        return {
-            "name": self.dispatchable.name,
-            "operator": self.dispatchable.desc.NAME,
-            "accepted": not self.violations,
-            "minimum_feature_level": None if self.lowest is None else self.lowest.suffix,
-            "violations": [
-                {
-                    "path": item.path,
-                    "rule": item.rule,
-                    "got": str(item.got),
-                    "code": item.code,
-                    "accepted": item.accepted,
-                    "location": self._pointer(item.path),
-                }
-                for item in self.violations
-            ],
-        }
-
-    def _pointer(self, path: str) -> str:
-        """Return the location in the model of a path in the operator."""
-        below = members(path.removeprefix(f"{self.dispatchable.desc.NAME}."))
-        return pointer(("dispatchables", self.dispatchable.name, *self.dispatchable.within, *below))
+from anydml.models.model import read_model
 
 
 @dataclass(frozen=True)
@@ -135,11 +86,11 @@ class Report:
         }
 
 
-def _without_kernel(model: Model, device: Device, refused: frozenset[str]) -> Iterator[str]:
-    for name, dispatchable in model.dispatchables.items():
-        if name not in refused:
+def _without_kernel(dispatchables: Iterable[Checked]) -> Iterator[str]:
+    for item in dispatchables:
+        if not item.violations:
             try:
-                compile_dispatchable(dispatchable, device)
+                item.compile()
             except ModelError as error:
                 yield from error.problems
 
@@ -148,17 +99,9 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
     """Check a model, valid or not, without running it."""
     try:
         model = read_model(path, limits)
-        checked = tuple(
-            Checked(
-                item,
-                device,
-                item.desc.violations(device.feature_level),
-                item.desc.minimum_level(),
-            )
-            for item in model.dispatchables.values()
-        )
+        checked = tuple(Checked(item, device) for item in model.dispatchables.values())
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)
-        problems = [*reading_problems(model), *_without_kernel(model, device, refused)]
+        problems = [*reading_problems(model), *_without_kernel(checked)]
         problems += run_problems(model, limits, device, refused)
         if fits(model, limits):
             problems += index_problems(model, refused)

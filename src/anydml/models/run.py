@@ -21,7 +21,7 @@ from anydml.devices.device import Device
 from anydml.devices.operators import CompiledOperator
 from anydml.graphs.compiled import CompiledGraph
 from anydml.models import formats
-from anydml.models.check import compile_dispatchable, refusal, run_problems
+from anydml.models.check import Checked, run_problems
 from anydml.models.commands import Dispatch, Print, WriteFile
 from anydml.models.constant_indices import index_problems
 from anydml.models.document import visible, words
@@ -133,10 +133,10 @@ def _output(
 
 
 def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator | CompiledGraph:
-    refused = refusal(dispatchable, device)
-    if refused is not None:
-        raise ModelError(refused)
-    return compile_dispatchable(dispatchable, device)
+    checked = Checked(dispatchable, device)
+    if checked.violations:
+        raise ModelError(checked.text())
+    return checked.compile()
 
 
 def _allocated(resource: Resource) -> Array:
