@@ -1,6 +1,6 @@
 // GPU bindings: kernels by name on device memory, and what Python needs of the driver. Operands are
-// (address, dtype, shape, strides in bytes). The caller (src/anydml/devices/backends/cuda.py) validates
-// them and keeps them alive until the work has run.
+// (address, dtype, shape, strides in bytes). The caller (src/anydml/devices/backends/cuda.py)
+// validates them and keeps them alive until the work has run.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +9,7 @@
 
 #include "../cuda/host/compiler.hpp"
 #include "../cuda/host/device.hpp"
+#include "../cuda/host/driver.hpp"
 #include "dlpack.hpp"
 #include "kernel.hpp"
 
@@ -177,6 +178,47 @@ class Buffer {
  private:
   std::unique_ptr<Queue> queue_;
   void* data_ = nullptr;
+};
+
+// A place in the work of a stream.
+class Event {
+ public:
+  Event(int device, std::uintptr_t stream) : device_(device) {
+    translate_exceptions("cuda", [&] {
+      without_gil(kDriver, [&] {
+        const Queue queue(cuda::device_at(device), stream_of(stream));  // its context is current
+        const cuda::Driver& driver = cuda::driver();
+        driver.check(driver.cuEventCreate(&event_, cuda::kWithoutTiming), "cuEventCreate");
+        driver.check(driver.cuEventRecord(event_, stream_of(stream)), "cuEventRecord");
+      });
+    });
+  }
+  ~Event() {
+    if (event_ != nullptr) cuda::driver().cuEventDestroy(event_);
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  // Lets the work that is put into another stream from now on wait for it.
+  void precede(std::uintptr_t stream) const {
+    translate_exceptions("cuda", [&] {
+      without_gil(kDriver, [&] {
+        const Queue queue(cuda::device_at(device_), stream_of(stream));
+        const cuda::Driver& driver = cuda::driver();
+        driver.check(driver.cuStreamWaitEvent(stream_of(stream), event_, 0), "cuStreamWaitEvent");
+      });
+    });
+  }
+  // Whether the stream has reached it. An error of the device counts: nothing will follow.
+  bool has_passed() const { return cuda::driver().cuEventQuery(event_) != cuda::kNotReady; }
+  void wait() const {
+    translate_exceptions(
+        "cuda", [&] { without_gil(kDriver, [&] { cuda::driver().cuEventSynchronize(event_); }); });
+  }
+
+ private:
+  int device_;
+  cuda::CUevent event_ = nullptr;
 };
 
 // The state that a DLPack capsule's consumer owns.
@@ -391,6 +433,11 @@ void bind_cuda(nb::module_& module) {
   nb::class_<Buffer>(cuda, "Buffer")
       .def(nb::init<int, std::size_t, std::uintptr_t>())
       .def_prop_ro("address", &Buffer::address);
+  nb::class_<Event>(cuda, "Event")
+      .def(nb::init<int, std::uintptr_t>())
+      .def("precede", &Event::precede)
+      .def("has_passed", &Event::has_passed)
+      .def("wait", &Event::wait);
   cuda.def("configure", &configure);
   cuda.def("devices", &devices);
   cuda.def("kernels", &kernels);

@@ -268,6 +268,7 @@ void bind_compiled_call(nanobind::module_& module);
 void bind_cuda(nanobind::module_& module);
 void bind_xla(nanobind::module_& module);
 void bind_call_key(nanobind::module_& module);
+void bind_chain(nanobind::module_& module);
 
 // A new array, or an AllocationError of the call that states the size and the purpose, with its
 // number if there are several.

@@ -42,4 +42,5 @@ NB_MODULE(_bindings, module) {
   bind_cuda(module);
   bind_xla(module);
   bind_call_key(module);
+  bind_chain(module);
 }

@@ -1,7 +1,9 @@
 // Handlers that XLA calls in place of a custom call named "anydml": one on the CPU, one on NVIDIA
 // GPUs. Attributes of the call: `kernel`, a name, and `numbers`, which are the number of threads
 // (0: that of the process), the first axis that indices point into, how many axes they point into,
-// and the kernel's own attributes (Call::numbers). Buffers are packed in row-major order.
+// and the kernel's own attributes (Call::numbers). Optional ones: `where`, how messages call the
+// operand with indices, and `padding`, the leading sizes of 1 that messages count of the data and
+// of the indices. Buffers are packed in row-major order.
 //
 // A handler runs on a thread of XLA's, without the interpreter lock, and takes the lock only to
 // make an exception of a failure. The GPU's handler enqueues on XLA's stream and never waits. It is
@@ -74,19 +76,27 @@ struct Request {
   std::vector<Operand> members;  // of the list
   Call call;
   int first_axis = 0, axes = 0;
+  cuda::CallName name;
 
   explicit Request(const xla::CallFrame& frame) {
     const xla::Attributes& attributes = frame.attributes;
+    std::string where;
     for (std::int64_t i = 0; i < attributes.size; ++i) {
-      const std::string name(attributes.names[i]->data, attributes.names[i]->size);
-      if (name == "kernel" && attributes.types[i] == xla::kStringAttribute) {
+      const std::string key(attributes.names[i]->data, attributes.names[i]->size);
+      if (key == "kernel" && attributes.types[i] == xla::kStringAttribute) {
         const auto& text = *static_cast<const xla::Text*>(attributes.values[i]);
         kernel = kernel_called({text.data, text.size});
-      } else if (name == "numbers" && attributes.types[i] == xla::kArrayAttribute) {
+      } else if (key == "numbers" && attributes.types[i] == xla::kArrayAttribute) {
         set_numbers(*static_cast<const xla::Array*>(attributes.values[i]));
+      } else if (key == "where" && attributes.types[i] == xla::kStringAttribute) {
+        const auto& text = *static_cast<const xla::Text*>(attributes.values[i]);
+        where = {text.data, text.size};
+      } else if (key == "padding" && attributes.types[i] == xla::kArrayAttribute) {
+        set_padding(*static_cast<const xla::Array*>(attributes.values[i]));
       }
     }
     if (kernel == nullptr || call.numbers == nullptr) throw Refused{kOthers};
+    name.indices = where.empty() ? std::string(kernel->name) + ": indices" : where;
     take(frame.arguments, kernel->inputs, kernel->list == Lists::inputs);
     take(frame.results, kernel->outputs, kernel->list == Lists::outputs);
     call.operands = operands;
@@ -117,6 +127,13 @@ struct Request {
     for (const Kernel& one : all_kernels())
       if (name == one.name) return &one;
     return nullptr;
+  }
+
+  void set_padding(const xla::Array& array) {
+    if (array.type != xla::kS64 || array.size != 2) return;
+    const auto* const sizes = static_cast<const Int*>(array.data);
+    name.data_padding = static_cast<int>(sizes[0]);
+    name.indices_padding = static_cast<int>(sizes[1]);
   }
 
   void set_numbers(const xla::Array& array) {
@@ -185,7 +202,7 @@ void enqueue(const Request& request, const xla::CallFrame& frame) {
       frame.api->get_device_ordinal(&device) != nullptr)
     throw cuda::DeviceFailed(name + ": XLA has no stream for it");
   cuda::Queue queue(cuda::device_at(device.ordinal), stream.stream);
-  if (request.kernel->checks_indices) queue.name_call({name + ": indices"});
+  if (request.kernel->checks_indices) queue.name_call(request.name);
   request.kernel->enqueue(request.call, queue);
 }
 

@@ -117,3 +117,18 @@ def test_names_exist(library):
             if not hasattr(value, part):  # a module that is not loaded yet
                 importlib.import_module(f"{value.__name__}.{part}")
             value = getattr(value, part)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Einsum", "which ONNX Runtime composes from other operators of DirectML"),
+        ("BiasGelu", "which ONNX Runtime composes from other operators of DirectML"),
+        ("If", "which ONNX Runtime computes without DirectML"),
+        ("Shape", "which ONNX Runtime computes without DirectML"),
+        ("Einsun", "Expected the name of a DirectML operator"),
+    ],
+)
+def test_operators_of_onnx_alone(capsys, name, expected):
+    assert cli.main(["ops", name]) == 2
+    assert expected in capsys.readouterr().err

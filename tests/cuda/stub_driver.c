@@ -319,6 +319,37 @@ int cuStreamSynchronize(void* stream) {
   if (told != NULL) usleep((unsigned)atoi(told) * 1000);
   return 0;
 }
+int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  ENTER("cuStreamWaitEvent");
+  (void)stream, (void)event, (void)flags;
+  note("wait for an event");
+  return 0;
+}
+int cuEventCreate(void** event, unsigned flags) {
+  ENTER("cuEventCreate");
+  (void)flags;
+  *event = contexts;
+  return 0;
+}
+int cuEventRecord(void* event, void* stream) {
+  ENTER("cuEventRecord");
+  (void)event, (void)stream;
+  return 0;
+}
+int cuEventQuery(void* event) {
+  ENTER("cuEventQuery");
+  (void)event;
+  return 0;
+}
+int cuEventSynchronize(void* event) {
+  ENTER("cuEventSynchronize");
+  (void)event;
+  return 0;
+}
+int cuEventDestroy_v2(void* event) {
+  (void)event;
+  return 0;
+}
 int cuStreamIsCapturing(void* stream, int* status) {
   (void)stream;
   *status = fails("capturing") || getenv("STUB_CAPTURING") != NULL;

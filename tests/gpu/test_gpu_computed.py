@@ -97,8 +97,9 @@ def test_a_bad_index_between_two_runs():
     values = torch.arange(4.0, device="cuda").reshape(1, 4)
     good, bad = (torch.tensor([[3, last]], dtype=torch.uint32, device="cuda") for last in (0, 9))
     assert compiled(x=values, i=good)["y"].tolist() == [[36, 0]]
-    with pytest.raises(dml.IndexOutOfRangeError, match=r"expected 0..3 .* got 9"):
-        compiled(x=values, i=bad)
+    compiled(x=values, i=bad)
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"IndicesTensor.*expected 0..3 .* got 9"):
+        dml.synchronize()
     assert compiled(x=values, i=good)["y"].tolist() == [[36, 0]]
 
 
@@ -109,3 +110,93 @@ def test_a_model(tmp_path, capsys):
     on_gpu = capsys.readouterr().out
     assert cli.main(["run", "--device", "cpu", "--example", "gemm"]) == 0
     assert on_gpu == capsys.readouterr().out
+
+
+def on_jax(array):
+    return jax.device_put(array, jax.devices("cuda")[0])
+
+
+def as_numpy(result):
+    if isinstance(result, np.ndarray | jax.Array):
+        return np.asarray(result)
+    return on_host(result)
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_memory_of_every_library_in_turn(first):
+    """Captured CUDA graphs are updated to memory that another library allocated."""
+    libraries = [np.array, on_cupy, on_torch, on_jax]
+    libraries = libraries[first:] + libraries[:first]
+    desc, arrays = network()
+    compiled = dml.Device("cuda").compile_graph(desc).initialize(w=arrays["w"])
+    wanted = dml.Device("cpu").compile_graph(desc).initialize(w=arrays["w"])
+    for turn in range(4):
+        for library in libraries + libraries[::-1]:
+            x = arrays["x"] + np.float32(turn)
+            found, expected = compiled(x=library(x)), wanted(x=x)
+            for name, result in found.items():
+                assert type(result) is type(library(arrays["x"]))
+                np.testing.assert_allclose(as_numpy(result), expected[name], 1e-4, 1e-4)
+
+
+def test_arrays_of_jax_are_results():
+    desc, arrays = network()
+    compiled = dml.Device("cuda").compile_graph(desc).initialize(w=arrays["w"])
+    x = on_jax(arrays["x"])
+    found, on_the_host = compiled(x=x), compiled(x=arrays["x"])
+    for name, result in found.items():
+        assert isinstance(result, jax.Array)
+        assert result.devices() == x.devices()
+        np.testing.assert_array_equal(np.asarray(result), on_the_host[name])
+
+
+def test_work_of_pytorch_before_and_after_a_call_is_in_order():
+    torch = pytest.importorskip("torch")
+    tensor = dml.TensorDesc("FLOAT32", (1 << 22,))
+    graph = dml.GraphBuilder()
+    x = graph.input("x", tensor)
+    compiled = dml.Device("cuda").compile_graph(graph.build(y=graph.add(x, graph.multiply(x, x))))
+    stream = torch.cuda.Stream()
+    values = torch.zeros(1 << 22, device="cuda")
+    torch.cuda.synchronize()
+    for on in (torch.cuda.current_stream(), stream):
+        with torch.cuda.stream(on):
+            for step in range(30):
+                torch.cuda._sleep(200_000)  # cycles: a call that does not wait reads too early
+                values.fill_(step)
+                y = compiled(x=values)["y"]
+                values.fill_(-1)  # and one that is not waited for, too late
+                total = y.double().sum()
+                del y
+                again = torch.full((1 << 22,), -7.0, device="cuda")  # which may take its memory
+                assert total.item() == (step + step * step) * (1 << 22)
+                del again
+
+
+def test_a_bad_index_leaves_what_is_bound_as_it_was():
+    torch = pytest.importorskip("torch")
+    graph = dml.GraphBuilder()
+    x = graph.input("x", dml.TensorDesc("FLOAT32", (1, 4)))
+    i = graph.input("i", dml.TensorDesc("UINT32", (1, 2)))
+    rows = graph.gather(graph.add(x, x), i, axis=1, index_dimensions=1)
+    compiled = dml.Device("cuda").compile_graph(graph.build(y=graph.multiply(rows, rows), z=rows))
+    values = torch.arange(4.0, device="cuda").reshape(1, 4)
+    bad = torch.tensor([[3, 9]], dtype=torch.uint32, device="cuda")
+    y, z = (torch.full((1, 2), 7.0, device="cuda") for _ in range(2))
+    with pytest.raises(dml.IndexOutOfRangeError, match=r"IndicesTensor.*expected 0..3 .* got 9"):
+        compiled.dispatch(x=values, i=bad, y=y, z=z)
+    assert y.tolist() == z.tolist() == [[7, 7]]
+    x, at = on_jax(np.arange(4, dtype=np.float32)[None]), on_jax(np.array([[3, 9]], np.uint32))
+
+    def call_and_wait():
+        jax.block_until_ready(compiled(x=x, i=at))
+        dml.synchronize()
+
+    with pytest.raises(dml.IndexOutOfRangeError, match="got 9"):
+        call_and_wait()
+
+
+def test_a_graph_is_one_compiled_function():
+    desc, _ = network()
+    compiled = dml.Device("cuda").compile_graph(desc)
+    assert [call.kernel for call in compiled._compiled._program.calls] == ["run 0"]

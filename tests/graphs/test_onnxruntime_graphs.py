@@ -247,7 +247,7 @@ def test_threads(device, threads):
             worker.start()
         for worker in workers:
             worker.join()
-        (step,) = (step for _, step, *_ in compiled._executable._sequence._steps)
+        (step,) = (one.step for one in compiled._executable._sequence._calls)
         assert {key[1] for key in step._sessions} == {before, threads}
     finally:
         dml.set_num_threads(before)

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml.ops._fields import Role
+from support.computed import MAGNITUDES, NAMES, device_named, exact
+from support.computed import run as computed
 from support.tolerances import assert_within
 
 CPU = dml.Device("cpu")
@@ -33,7 +36,9 @@ def test_batch_normalization(torch):
     got = run(dml.BatchNormalization, arrays, **attributes)
     wide = [a.astype("f8") for a in arrays.values()]
     arguments = [torch.from_numpy(a.ravel() if a.shape[0] == 1 else a) for a in wide]
-    assert_within(dml.BatchNormalization, got, torch.nn.functional.batch_norm(*arguments, eps=1e-3))
+    expected = torch.nn.functional.batch_norm(*arguments, eps=1e-3)
+    magnitude = MAGNITUDES[dml.BatchNormalization](*wide, **attributes)
+    assert_within(dml.BatchNormalization, got, expected, magnitude)
     leaky = dml.ActivationLeakyRelu(alpha=0.1)
     fused = run(dml.BatchNormalization, arrays, **attributes, fused_activation=leaky)
     np.testing.assert_array_equal(fused, np.where(got < 0, got * np.float32(0.1), got))
@@ -169,3 +174,23 @@ def test_numbers_that_are_refused():
     assert [str(v) for v in CPU.check(lrn)] == [
         "LOCAL_RESPONSE_NORMALIZATION.LocalSize: expected at least 1, got 0"
     ]
+
+
+@pytest.mark.parametrize("device", NAMES)
+@pytest.mark.parametrize(
+    ("deviation", "offset"), [(1, 0), (1e-3, 1000), (1e3, 1e6), (1, 1e6), (1e-6, 1)]
+)
+def test_adversarial_batches(deviation, offset, device):
+    """Means that are large against the deviation, and a bias that cancels one column."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(4, 768)) * deviation + offset).astype(np.float32)
+    scale = (rng.normal(size=(4, 1)) * 1000).astype(np.float32)
+    mean, variance = (f(x, 1, keepdims=True, dtype="f8").astype("f4") for f in (np.mean, np.var))
+    bias = -(x[:, :1] - mean) * scale / np.sqrt(variance + 1e-5)
+    arrays = x, mean, variance, scale, bias
+    fields = [info.attribute for info in dml.BatchNormalization.tensor_fields(Role.INPUT)]
+    tensors = dict(zip(fields, map(dml.TensorDesc.from_array, arrays), strict=True))
+    desc = dml.BatchNormalization.with_outputs(**tensors, spatial=True, epsilon=1e-5)
+    ((expected,), (magnitude,)) = exact(desc, arrays)
+    (got,) = computed(device_named(device), desc, arrays)
+    assert_within(dml.BatchNormalization, got, expected, magnitude)

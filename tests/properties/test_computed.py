@@ -17,7 +17,7 @@ from anydml.engines._numpy import NumpyEngine
 from anydml.ops._computed import Sized
 from anydml.ops._fields import Role
 from support import Flavour, contents
-from support.computed import KINDS, bindings, exact, run
+from support.computed import KINDS, MAGNITUDES, bindings, exact, run
 from support.descriptors import shared
 from support.strategies import descriptors, flavours, generators
 
@@ -49,6 +49,11 @@ def test_the_cpu_is_within_the_tolerance(kind, data):
         for got, wide, magnitude in zip(results, *exact(desc, arrays), strict=True):
             rounded = kind.TOLERANCE.unit is Unit.BITS or got.dtype.kind != "f"
             expected = NumpyEngine().cast(wide, got.dtype) if rounded else wide
+            if kind in MAGNITUDES:  # which are NaN where a result is left open
+                got, expected, magnitude = (  # noqa: PLW2901
+                    np.where(np.isnan(magnitude), a.dtype.type(0), a)
+                    for a in (got, expected, magnitude)
+                )
             where = first_difference(got, expected, magnitude, kind.TOLERANCE)
             assert where is None, (where, arrays, got[where], expected[where])
     reference = run(REFERENCE, desc, arrays)

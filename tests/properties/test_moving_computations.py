@@ -107,7 +107,7 @@ def check_on_xla(kind, count):
         program, run = run_of(desc)
         call = jax.jit(
             lambda *arrays, run=run: xla.compute_run(run, arrays),
-            compiler_options=xla.options("cpu"),
+            compiler_options=xla.options("cpu")[0],
         )
         for flavour in (Flavour.RANDOM, Flavour.SPECIAL):
             arrays = operands_of(desc, seed, flavour)

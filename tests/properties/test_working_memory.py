@@ -54,6 +54,9 @@ CASES = {
         dml.ResampleGrad, [WIDE],
         {**PLACES, "output_gradient_tensor": dml.TensorDesc("FLOAT32", NARROW)},
     ),
+    "batch normalization": (
+        dml.BatchNormalization, [X, *[(1, 32, 1, 1)] * 4], {"spatial": True, "epsilon": 0.5}
+    ),
     "mean backward": (
         dml.AveragePoolingGrad, [X],
         {**WINDOW, "include_padding": False,
@@ -217,7 +220,7 @@ def test_xla_takes_no_more(case, data_type):
     specs = [run.specs[name] for name in run.inputs]
     operands = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
     with xla.x64():
-        options = xla.options("cpu")
+        options = xla.options("cpu")[0]
         call = jax.jit(
             lambda *arrays: xla.compute_run(xla.ENGINE, run, arrays), compiler_options=options
         )

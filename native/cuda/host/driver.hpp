@@ -13,6 +13,7 @@ using CUcontext = void*;
 using CUmodule = void*;
 using CUfunction = void*;
 using CUstream = void*;
+using CUevent = void*;
 using CUmemoryPool = void*;
 using CUdeviceptr = unsigned long long;
 
@@ -43,12 +44,14 @@ struct LaunchSettings {
 
 constexpr CUresult kSuccess = 0;
 constexpr CUresult kOutOfMemory = 2;
+constexpr CUresult kNotReady = 600;
 constexpr int kMultiprocessors = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int kMaxShared = 97;           // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 constexpr int kMemoryPools = 115;        // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
 constexpr int kDynamicShared = 8;        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr int kReleaseThreshold = 4;     // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+constexpr unsigned kWithoutTiming = 2;   // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kHostPortable = 1;    // CU_MEMHOSTALLOC_PORTABLE
 constexpr unsigned kHostMapped = 2;      // CU_MEMHOSTALLOC_DEVICEMAP
 
@@ -89,6 +92,12 @@ constexpr unsigned kHostMapped = 2;      // CU_MEMHOSTALLOC_DEVICEMAP
   F(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void*, std::size_t, CUstream)  \
   F(cuMemsetD8Async, "cuMemsetD8Async", CUdeviceptr, unsigned char, std::size_t, CUstream)       \
   F(cuStreamSynchronize, "cuStreamSynchronize", CUstream)                                        \
+  F(cuStreamWaitEvent, "cuStreamWaitEvent", CUstream, CUevent, unsigned)                         \
+  F(cuEventCreate, "cuEventCreate", CUevent*, unsigned)                                          \
+  F(cuEventRecord, "cuEventRecord", CUevent, CUstream)                                           \
+  F(cuEventQuery, "cuEventQuery", CUevent)                                                       \
+  F(cuEventSynchronize, "cuEventSynchronize", CUevent)                                           \
+  F(cuEventDestroy, "cuEventDestroy_v2", CUevent)                                                \
   F(cuStreamIsCapturing, "cuStreamIsCapturing", CUstream, int*)                                  \
   F(cuGetErrorString, "cuGetErrorString", CUresult, const char**)
 

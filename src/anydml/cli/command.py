@@ -40,6 +40,7 @@ from anydml.cli.onnx_models import (
     draw_onnx,
     is_onnx,
     one_level,
+    onnx_operator,
     refuse_onnx_options,
     run_onnx,
 )
@@ -376,7 +377,7 @@ def _show_operator(name: str, as_json: bool) -> None:
 def _operator(name: str) -> str:
     found = operator_meant(name)
     if found is None:
-        raise click.UsageError(unknown_operator(name))
+        raise click.UsageError(onnx_operator(name) or unknown_operator(name))
     return found
 
 

@@ -35,6 +35,7 @@ from anydml.models.resources import json_numbers
 from anydml.onnx import read_onnx
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.report import Report, Unreadable
+from anydml.onnx.table import HOST, ROWS
 from anydml.onnx.types import DATA_TYPES, Value, numpy_type
 
 _HEAD: Final = 4096
@@ -52,6 +53,19 @@ def is_onnx(path: Path) -> bool:
     except ModelError:
         return False
     return kind is not None and "ONNX model" in kind
+
+
+def onnx_operator(name: str) -> str | None:
+    """Describe an operator of ONNX that no DirectML operator stands for; None for others."""
+    row = ROWS.get(("", name)) or ROWS.get(("com.microsoft", name))
+    if name in HOST or (row is not None and row.lower is None):
+        return f"{name} is an operator of ONNX, which ONNX Runtime computes without DirectML."
+    if row is not None:
+        return (
+            f"{name} is an operator of ONNX, which ONNX Runtime composes from other operators of "
+            "DirectML (`anydml check MODEL.onnx` reports on a model)."
+        )
+    return None
 
 
 # Options

@@ -12,7 +12,7 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import AllocationError, ArgumentTypeError, BindingError
 from anydml.core.program import Program, Slot
 from anydml.core.tensor import TensorDesc, TensorFlags
-from anydml.devices.backends import Backend, decline
+from anydml.devices.backends import Backend, Executable, decline
 from anydml.devices.binding import Array, bind, refuse_overlap
 from anydml.devices.threads import get_num_threads
 from anydml.libraries import as_operand, bump_version
@@ -74,7 +74,6 @@ class Compiled:
         self.program = program
         self._name = name
         self._backend = backend
-        self._executable = backend.compile(program)
         self._points = {point.name: point for point in points}
         self._spellings = {
             spelling: point
@@ -84,10 +83,11 @@ class Compiled:
         self._inputs = [point for point in self._points.values() if not point.output]
         self._outputs = [point for point in self._points.values() if point.output]
         self._owned_names = {point.name for point in self._inputs if point.owned}
-        self._owned: dict[str, list[Array]] = dict(owned or {})
         self._in_place = program.in_place()
+        self._compiled = backend.compile(program)
+        self._own(owned or {})
         # The native call binds every input, so it cannot be used where some are owned.
-        self._native = decline if self._owned_names else self._executable.dispatch
+        self._native = decline if self._owned_names else self._compiled.dispatch
         self._bound_names = [p.name for p in self._inputs if p.name not in self._owned_names]
         self._lists = [point for point in self._points.values() if point.many]
         self._plain_inputs = [
@@ -105,7 +105,19 @@ class Compiled:
         """
         return self._backend.working_nbytes(self.program)
 
-    def _own(self, bindings: Mapping[str, Any]) -> dict[str, list[Array]]:
+    def _own(self, owned: Mapping[str, list[Array]]) -> None:
+        """Let runs that begin later use copies of what is owned, by the points' names."""
+        arrays = {
+            slot: array
+            for name, copies in owned.items()
+            for slot, array in self._by_slot(self._points[name], copies)
+        }
+        executable = self._compiled.owning(arrays) if arrays else self._compiled
+        is_ready = self._owned_names <= owned.keys()
+        self._owned = dict(owned)
+        self._executable: Executable | None = executable if is_ready else None
+
+    def _copies(self, bindings: Mapping[str, Any]) -> dict[str, list[Array]]:
         """Copies of what is owned."""
         bindings = self._by_name(bindings)
         for name in bindings:
@@ -193,12 +205,7 @@ class Compiled:
             if not value.flags.aligned:
                 return False
             arrays[name] = value
-        if self._owned_names:
-            owned = self._owned  # of one initialization
-            for name, values in owned.items():
-                arrays.update(self._by_slot(self._points[name], values))
-            return bool(owned)
-        return True
+        return self._executable is not None
 
     def _spread(self, bindings: dict[str, Any]) -> dict[str, Any]:
         """The bindings with the members of lists by the names of their slots."""
@@ -215,6 +222,11 @@ class Compiled:
 
     def _results(self, bindings: dict[str, Any]) -> dict[str, Any]:
         """Run on inputs; return the outputs by the names of their bind points."""
+        executable = self._executable
+        if executable is not None and not self._lists:
+            direct = executable.direct(bindings)
+            if direct is not None:
+                return direct
         arrays: dict[str, Any] = {}
         is_plain = len(bindings) == len(self._bound_names)
         if is_plain and self._take_plain(self._spread(bindings), arrays):
@@ -320,21 +332,18 @@ class Compiled:
                     f"{name}: expected no binding (the input is OWNED_BY_DML), got one; "
                     f"bind it with initialize"
                 )
-        owned = self._owned  # of one initialization
         sides: list[list[tuple[str, Array]]] = [[], []]
         for name, point in self._points.items():
-            if name in owned:
-                arrays = owned[name]
-            elif name in bindings:
+            if name in bindings:
                 arrays = self._bound(point, bindings[name])
-            elif name in self._owned_names:
+                sides[point.output] += self._by_slot(point, arrays)
+            elif name not in self._owned_names:
+                raise BindingError(f"{name}: expected a binding, got none")
+            elif self._executable is None:
                 raise BindingError(
                     f"{name}: expected an initialized input (it is OWNED_BY_DML), got none; "
                     f"call initialize first"
                 )
-            else:
-                raise BindingError(f"{name}: expected a binding, got none")
-            sides[point.output] += self._by_slot(point, arrays)
         inputs, outputs = sides
         refuse_overlap(outputs, inputs, self._in_place)
         return dict(inputs + outputs)
@@ -344,7 +353,9 @@ class Compiled:
         return zip((slot.name for slot in point.slots), arrays, strict=True)
 
     def _run(self, arrays: Mapping[str, Array], private: bool) -> None:
+        executable = self._executable  # of one initialization
+        assert executable is not None, "the bindings have been checked"
         try:
-            self._executable.run(arrays, private, get_num_threads())
+            executable.run(arrays, private, get_num_threads())
         except AllocationError as error:  # which names the kernel
             raise AllocationError(self._name, error.bytes, error.purpose) from None

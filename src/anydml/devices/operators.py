@@ -138,7 +138,7 @@ class CompiledOperator(Compiled):
         BindingError
             A tensor that is not owned, one that is missing, or one that does not fit.
         """
-        return CompiledOperator(self.operator, self._own(bindings))
+        return CompiledOperator(self.operator, self._copies(bindings))
 
     def __call__(self, /, *inputs: Any, **bindings: Any) -> Any:
         """Run on inputs, allocate the outputs and return them.

@@ -304,10 +304,10 @@ def call_on_memory(
     """Call a function on arrays in memory, with normalized attributes."""
     lib = Memory(spec, out)
     arrays = spec.as_arrays(lib, *([operands] if spec.lists_operands else operands))
-    known = {
-        a.name: type_of(_arguments.type_name(attributes[a.name]))
-        if a.kind == "type"
-        else attributes[a.name]
-        for a in spec.attributes
-    }
+    known = dict(attributes)
+    for attribute in spec.attributes:
+        if attribute.name == "index_dtype":
+            known["index_dtype"] = lib.index_type(attributes["index_dtype"], arrays[0], ())
+        elif attribute.kind == "type":
+            known[attribute.name] = type_of(_arguments.type_name(attributes[attribute.name]))
     return lib.results(Call(arrays, known))

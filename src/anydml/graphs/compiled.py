@@ -109,7 +109,7 @@ class CompiledGraph(Compiled):
             An input that is not owned, one that is missing, or one that does not fit; the graph
             then owns what it owned before.
         """
-        self._owned = self._own(bindings)
+        self._own(self._copies(bindings))
         return self
 
     def __call__(self, /, **bindings: Any) -> dict[str, Any]:

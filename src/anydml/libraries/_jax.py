@@ -151,13 +151,21 @@ class _Exported:
     def __dlpack_device__(self) -> tuple[int, int]:
         return _CUDA, self._array.device
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, stream: int | None = None, **options: Any) -> Any:
         array = self._array
-        native.cuda.synchronize(array.device, array.stream)
-        kind = array.dtype
-        code = DLPACK_CODES[dtype_name(kind)] if is_added(kind) else _CODES[kind.kind]
-        return native.cuda.dlpack(array.owner, array.address, array.device, code,
-                                  8 * kind.itemsize, list(array.shape))  # fmt: skip
+        if stream is None:
+            native.cuda.synchronize(array.device, array.stream)
+        else:
+            native.cuda.Event(array.device, array.stream).precede(stream)
+        return capsule_of(array, array.owner)
+
+
+def capsule_of(array: DeviceArray, owner: Any) -> Any:
+    """The memory of a packed array as DLPack passes it, with what keeps it alive."""
+    kind = array.dtype
+    code = DLPACK_CODES[dtype_name(kind)] if is_added(kind) else _CODES[kind.kind]
+    return native.cuda.dlpack(owner, array.address, array.device, code, 8 * kind.itemsize,
+                              list(array.shape))  # fmt: skip
 
 
 def from_device_array(array: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,6 +38,16 @@ class Executable(Protocol):
         IndexOutOfRangeError
             An index points outside its axis; outputs that are not private are as they were.
         """
+
+    @property
+    def direct(self) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
+        """Gives results for inputs that its own library made, by slot; None for any others.
+
+        Inputs are of the declared sizes and types, and results are new arrays of that library.
+        """
+
+    def owning(self, arrays: Mapping[str, Array]) -> Executable:
+        """The program with inputs that are not bound, which `Backend.copy` has made, by slot."""
 
 
 class Kernels(Protocol):
@@ -82,12 +92,6 @@ class Backend(Protocol):
         """What it computes with (an instruction set, say), and on how many threads, for people."""
 
 
-class FixedMemory(NamedTuple):
-    """The owner of a device array that nothing writes after it is made."""
-
-    buffer: Any
-
-
 def decline(bindings: dict[str, Any], threads: int) -> int | None:
     """The dispatch of a program that has no quick way."""
     return None
@@ -114,6 +118,18 @@ def host_copy(array: Array, call: str, purpose: str) -> Array:
         return array.copy()
     except MemoryError:
         raise AllocationError(call, array.nbytes, purpose) from None
+
+
+def unrepeated(x: Array) -> Array:
+    """The array with the size 1 where a stride of 0 repeats elements."""
+    if 0 not in x.strides:
+        return x
+    return x[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in x.strides)]
+
+
+def unrepeated_copy(array: Array, call: str, purpose: str) -> Array:
+    """A copy of a bound array; elements that strides of 0 repeat are there once."""
+    return np.broadcast_to(host_copy(unrepeated(array), call, purpose), array.shape)
 
 
 def out_of_range(where: str, shape: tuple[int, ...], signed: bool, flat: int, value: int,

@@ -16,7 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml._native import native
 from anydml.core.program import KernelCall, Program
+from anydml.devices.backends._chains import chain_of
 from anydml.devices.backends._computed import ENGINE, Widening, call_nbytes
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import Step
@@ -83,7 +85,21 @@ def run_nbytes(run: Run, threads: int) -> int:
 
 
 def blocks_step(run: Run, widening: Widening) -> Step:
-    """A run, ready to run."""
+    """A run, ready to run: natively where all arrays are packed and `chain_of` knows the run."""
+    chain = chain_of(run)
+    compute = _numpy_step(run, widening)
+    if chain is None:
+        return compute
+
+    def step(inputs: Arrays, outputs: Arrays, private: bool, threads: int) -> int:
+        if native.chain((*inputs, *outputs), chain, threads):
+            return -1
+        return compute(inputs, outputs, private, threads)
+
+    return step
+
+
+def _numpy_step(run: Run, widening: Widening) -> Step:
     group, inputs, outputs, specs = run.calls, run.inputs, run.outputs, run.specs
     # Arrays are counted: what is read, what is written, and None for what is left out.
     place: dict[str | None, int] = {name: i for i, name in enumerate(inputs)}

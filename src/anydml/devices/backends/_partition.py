@@ -143,7 +143,11 @@ def _replaced(
         undefined = (name for call in part.calls for name in call.leaves_undefined)
         cleared = tuple(name for name in undefined if name not in dropped)
         name = f"run {len(runs)}"
-        calls.append(KernelCall(name, tuple(part.inputs), part.outputs, leaves_undefined=cleared))
+        indices = next((call.indices for call in part.calls if call.indices is not None), None)
+        calls.append(
+            KernelCall(name, tuple(part.inputs), part.outputs, indices=indices,
+                       leaves_undefined=cleared)
+        )  # fmt: skip
         runs[name] = part
     kept = tuple(item for item in program.intermediates if item.name not in dropped)
     return replace(program, calls=tuple(calls), intermediates=kept), runs

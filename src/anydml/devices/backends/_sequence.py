@@ -10,12 +10,12 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from anydml.core.errors import IndexOutOfRangeError
-from anydml.core.program import ArraySpec, IndexUse, KernelCall, Program
+from anydml.core.program import ArraySpec, IndexUse, Intermediate, KernelCall, Program
 from anydml.devices.backends._base import Array, decline, natural, out_of_range
 from anydml.libraries import packed_strides
 
@@ -37,6 +37,14 @@ class Step(Protocol):
         `private`: nobody sees the outputs when an index is bad, so they may be written before all
         indices have been checked.
         """
+
+
+@runtime_checkable
+class Specializing(Step, Protocol):
+    """A step that prepares inputs which are known before it runs."""
+
+    def specialized(self, known: Mapping[int, Any]) -> Step:
+        """The step on the other inputs, in order; `known` has arrays by their positions."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +160,31 @@ class Memory(Protocol):
         """Copy elements between arrays of one shape and type."""
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """A call of a sequence.
+
+    Attributes
+    ----------
+    call : KernelCall
+        The call.
+    step : Step
+        Runs it on `inputs`.
+    inputs : sequence of str or None
+        Those that are not known before a run.
+    visible : bool
+        Whether it writes what is bound.
+    cleared : sequence of str
+        What is cleared before.
+    """
+
+    call: KernelCall
+    step: Step
+    inputs: Sequence[str | None]
+    visible: bool
+    cleared: Sequence[str]
+
+
 class CallSequence:
     """The calls of a program, ready to run in order.
 
@@ -161,89 +194,127 @@ class CallSequence:
         What runs.
     step_of : callable
         Makes a call of the program ready to run.
-    constants : mapping of str to array
-        The program's constants, where its arrays are.
+    memory : Memory
+        Where `known` is.
+    known : mapping of str to array
+        Constants, and inputs that are not bound, of the sizes that kernels see. They, and what
+        lies over their bytes, become part of the steps: a run spends no time on them.
     """
 
     def __init__(
         self,
         program: Program,
         step_of: Callable[[KernelCall], Step],
-        constants: Mapping[str, Any],
+        memory: Memory,
+        known: Mapping[str, Any],
     ) -> None:
         self._program = program
-        self._bound = (*program.inputs, *program.outputs)
         self._layout = lay_out(program)
         self._staged = staged_outputs(program)
-        self._constants = constants
+        self._known: dict[str | None, Any] = {}
+        self._known.update(known)
+        for item in program.intermediates:
+            if item.buffer in known:
+                base = memory.pack(known[item.buffer])
+                self._known[item.name] = _placed(memory, item, base, 0)
+        self._intermediates = [i for i in program.intermediates if i.name not in self._known]
+        self._bound = [
+            slot for slot in (*program.inputs, *program.outputs) if slot.name not in known
+        ]
         outputs = {slot.name for slot in program.outputs}
-        # Each call, whether it writes what is bound, and what is cleared before.
-        self._steps = [
-            (
+        self._calls = [
+            _Prepared(
                 call,
-                step_of(call),
+                self._specialized(step_of(call), call.inputs),
+                [name for name in call.inputs if name not in self._known],
                 any(name in outputs and name not in self._staged for name in call.outputs),
                 [n for n in call.leaves_undefined if n not in outputs or n in self._staged],
             )
             for call in program.calls
         ]
-
         # One call on what is bound as it is bound: nothing else has to be prepared.
-        self._plain: tuple[Step, list[str], list[str]] | None = None
-        (call, step, _, cleared), *others = self._steps
-        if not (
-            others
-            or (program.intermediates or program.constants or self._staged)
+        first = self._calls[0]
+        self._plain: _Prepared | None = None
+        is_other = (
+            self._staged
+            or first.call.indices
+            or None in (*first.inputs, *first.call.outputs)
             or any(slot.padding for slot in self._bound)
-            or (cleared or call.indices)
-            or None in (*call.inputs, *call.outputs)
-        ):
-            self._plain = step, list(map(str, call.inputs)), list(map(str, call.outputs))
+        )
+        if self.single() is not None and not is_other:
+            self._plain = first
+
+    def single(self) -> tuple[Step, Sequence[str | None]] | None:
+        """The step of the only call, if it is on what is bound, and its inputs."""
+        first, *others = self._calls
+        if others or self._intermediates or first.cleared:
+            return None
+        return first.step, first.inputs
+
+    def _specialized(self, step: Step, inputs: Sequence[str | None]) -> Step:
+        known = {i: self._known[name] for i, name in enumerate(inputs) if name in self._known}
+        if not known:
+            return step
+        if isinstance(step, Specializing):
+            return step.specialized(known)
+        positions = range(len(inputs))
+
+        def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
+            rest = iter(inputs)
+            operands = [known[i] if i in known else next(rest) for i in positions]
+            return step(operands, outputs, private, threads)
+
+        return run
 
     def run(self, memory: Memory, arrays: Mapping[str, Any], private: bool, threads: int) -> None:
         """Run on arrays of the declared sizes by slot, as `Executable.run`."""
         if self._plain is not None:
-            step, inputs, outputs = self._plain
-            step([arrays[name] for name in inputs], [arrays[name] for name in outputs],
-                 private, threads)  # fmt: skip
+            one = self._plain
+            inputs = [arrays[name] for name in one.inputs]  # type: ignore[index]  # no None
+            outputs = [arrays[name] for name in one.call.outputs]  # type: ignore[index]
+            one.step(inputs, outputs, private, threads)
             return
         held: dict[str | None, Any] = {None: None}
-        held.update(self._constants)
         for slot in self._bound:
             array = arrays[slot.name]
             held[slot.name] = natural(slot, array) if slot.padding else array
         staged = {} if private else {name: held[name] for name in self._staged}
         for name, array in staged.items():
             held[name] = _packed_view(memory, ArraySpec(array.shape, array.dtype))
-        if self._program.intermediates:
+        if self._intermediates:
             self._add_intermediates(memory, held)
-        for call, step, visible, cleared in self._steps:
-            for name in cleared:
+        for one in self._calls:
+            for name in one.cleared:
                 if name not in self._staged or not private:  # else the caller has cleared it
                     memory.clear(held[name])
-            inputs = [held[name] for name in call.inputs]
-            outputs = [held[name] for name in call.outputs]
-            bad = step(inputs, outputs, private or not visible, threads)
+            inputs = [held[name] for name in one.inputs]
+            outputs = [held[name] for name in one.call.outputs]
+            bad = one.step(inputs, outputs, private or not one.visible, threads)
             if bad >= 0:
-                assert call.indices is not None
-                slot_name = call.indices.slot
-                indices = arrays[slot_name] if slot_name in arrays else held[slot_name]
-                raise _bad_index(self._program, call, call.indices, indices, bad)
+                use = one.call.indices
+                assert use is not None
+                places: Sequence[Mapping[Any, Any]] = arrays, held, self._known
+                indices = next(place[use.slot] for place in places if use.slot in place)
+                raise _bad_index(self._program, one.call, use, indices, bad)
         for name, array in staged.items():
             memory.copy(held[name], array)
 
     def _add_intermediates(self, memory: Memory, held: dict[str | None, Any]) -> None:
         block = memory.block(self._layout.nbytes) if self._layout.nbytes else None
-        for item in self._program.intermediates:
+        for item in self._intermediates:
             offset = self._layout.offsets.get(item.buffer or item.name)
             base = block
-            if offset is None:  # over what is bound, or a constant
+            if offset is None:  # over what is bound
                 base, offset = memory.pack(held[item.buffer]), 0
-            size = np.dtype(item.spec.dtype).itemsize
-            strides = packed_strides(item.spec.shape, size)
-            if item.strides is not None:
-                strides = tuple(stride * size for stride in item.strides)
-            held[item.name] = memory.view(base, offset, item.spec, strides)
+            held[item.name] = _placed(memory, item, base, offset)
+
+
+def _placed(memory: Memory, item: Intermediate, base: Any, offset: int) -> Any:
+    size = np.dtype(item.spec.dtype).itemsize
+    strides = packed_strides(item.spec.shape, size)
+    if item.strides is not None:
+        strides = tuple(stride * size for stride in item.strides)
+    return memory.view(base, offset, item.spec, strides)
 
 
 def _packed_view(memory: Memory, spec: ArraySpec) -> Any:
@@ -294,8 +365,8 @@ class HostExecutable:
         Where intermediate results are.
     dispatch : callable, optional
         As `Executable.dispatch`.
-    constants : mapping of str to array, optional
-        As for `CallSequence`; `host_constants` if left out.
+    owned : mapping of str to array, optional
+        Inputs that are not bound, by slot.
     """
 
     def __init__(
@@ -304,16 +375,30 @@ class HostExecutable:
         step_of: Callable[[KernelCall], Step],
         memory: HostMemory,
         dispatch: Callable[[dict[str, Any], int], int | None] = decline,
-        constants: Mapping[str, Array] | None = None,
+        owned: Mapping[str, Array] | None = None,
     ) -> None:
         self.dispatch = dispatch
-        self._memory = memory
-        constants = host_constants(program) if constants is None else constants
-        self._sequence = CallSequence(program, step_of, constants)
+        self.direct: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda bindings: None
+        self._made_of = program, step_of, memory
+        known = host_constants(program) | natural_inputs(program, owned or {})
+        self._sequence = CallSequence(program, step_of, memory, known)
+
+    def owning(self, arrays: Mapping[str, Array]) -> HostExecutable:
+        """As `Executable.owning`."""
+        return HostExecutable(*self._made_of, owned=arrays)
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> None:
         """As `Executable.run`."""
-        self._sequence.run(self._memory, arrays, private, threads)
+        self._sequence.run(self._made_of[2], arrays, private, threads)
+
+
+def natural_inputs(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs of a program as kernels see them, of arrays of the declared sizes by slot."""
+    return {
+        slot.name: natural(slot, arrays[slot.name])
+        for slot in program.inputs
+        if slot.name in arrays
+    }
 
 
 def host_constants(program: Program) -> dict[str, Array]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from anydml.core.program import KernelCall
+from anydml.core.program import ArraySpec, KernelCall
 from anydml.devices.backends._computed import WORKING
 from anydml.devices.backends._partition import Run
 from anydml.engines import Engine
 from anydml.ops._registry import computation
 
+NativeCall = Callable[[KernelCall, Sequence[Any], Sequence[ArraySpec]], Sequence[Any]]
+"""Results of a call without `compute`, from its operands and the specs of its outputs."""
 
-def compute_run(engine: Engine, run: Run, arrays: Sequence[Any]) -> list[Any]:
+
+def compute_run(
+    engine: Engine, run: Run, arrays: Sequence[Any], native_call: NativeCall | None = None
+) -> list[Any]:
     """The outputs of a run from its inputs."""
     held = held_inputs(engine, run, arrays)
-    for _ in compute_calls(engine, run, held):
+    for _ in compute_calls(engine, run, held, native_call):
         pass
     return [held[name] for name in run.outputs]
 
@@ -27,7 +32,9 @@ def held_inputs(engine: Engine, run: Run, arrays: Sequence[Any]) -> dict[str | N
     return {None: None, **{name: expand(x, run.specs[name].shape) for name, x in pairs}}
 
 
-def compute_calls(engine: Engine, run: Run, held: dict[str | None, Any]) -> Iterator[KernelCall]:
+def compute_calls(
+    engine: Engine, run: Run, held: dict[str | None, Any], native_call: NativeCall | None = None
+) -> Iterator[KernelCall]:
     """Each call of a run, which is computed when the next one is asked for.
 
     `held` has the inputs of the run, and gets what the calls read in other layouts and what they
@@ -40,11 +47,15 @@ def compute_calls(engine: Engine, run: Run, held: dict[str | None, Any]) -> Iter
                 source, reader = run.views[view]
                 held[view] = reader(engine.xp, held[source])
         definition = computation(call.kernel)
-        assert definition is not None
-        operands = [_widened(held[name], definition.WIDENS) for name in call.inputs]
-        results = definition.compute(engine, *operands, **dict(call.attributes))
-        if not isinstance(results, tuple):
-            results = (results,)
+        operands = [held[name] for name in call.inputs]
+        if definition is None:
+            assert native_call is not None
+            results = native_call(call, operands, [run.specs[name] for name in call.outputs])
+        else:
+            operands = [_widened(x, definition.WIDENS) for x in operands]
+            results = definition.compute(engine, *operands, **dict(call.attributes))
+            if not isinstance(results, tuple):
+                results = (results,)
         for output, result in zip(call.outputs, results, strict=True):
             if output is not None:
                 spec = run.specs[output]

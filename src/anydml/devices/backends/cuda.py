@@ -31,9 +31,9 @@ from anydml.core.errors import (
     MissingKernelError,
 )
 from anydml.core.program import ArraySpec, KernelCall, Program, Slot
-from anydml.devices.backends._base import Array, Executable, FixedMemory, decline, out_of_range
+from anydml.devices.backends._base import Array, Executable, decline, out_of_range
 from anydml.devices.backends._memory import working_nbytes
-from anydml.devices.backends._sequence import CallSequence, Step, host_constants
+from anydml.devices.backends._sequence import CallSequence, Step, host_constants, natural_inputs
 from anydml.devices.threads import get_num_threads
 from anydml.libraries import DeviceArray, packed_strides
 from anydml.ops._registry import is_computed
@@ -321,7 +321,10 @@ class CudaBackend:
 class CudaExecutable:
     """A program that runs on a GPU."""
 
-    def __init__(self, program: Program, device: int) -> None:
+    def __init__(
+        self, program: Program, device: int, owned: Mapping[str, DeviceArray] | None = None
+    ) -> None:
+        self._made_of = program, device
         computed = False
         for call in program.calls:
             computed = computed or is_computed(call.kernel)
@@ -338,9 +341,16 @@ class CudaExecutable:
             name: _fixed(uploaded(array, device, 0))
             for name, array in host_constants(program).items()
         }
-        self._sequence = CallSequence(program, self._step, constants)
+        known = constants | natural_inputs(program, owned or {})
+        self._sequence = CallSequence(program, self._step, _CudaMemory(device, 0), known)
         self._checks = any(call.indices is not None for call in program.calls)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
+        self.direct: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda bindings: None
+        single = self._sequence.single()
+        if computed and single is not None and hasattr(single[0], "direct"):
+            slots = {slot.name: slot for slot in program.inputs}
+            inputs = [slots[str(name)] for name in single[1]]
+            self.direct = single[0].direct(inputs, program.outputs)
 
     def _step(self, call: KernelCall) -> Step:
         if call.kernel in self._runs:
@@ -352,13 +362,19 @@ class CudaExecutable:
             data = call.inputs[0] or ""
             indices = where, self._padding.get(data, 0), self._padding.get(use.slot, 0)
 
+        device = self._device  # not the executable, whose owned memory a cycle would keep
+
         def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool,
                 threads: int) -> int:  # fmt: skip
             stream = next(a.stream for a in (*outputs, *inputs) if a is not None)
-            kernels = CudaKernels(self._device, stream, indices)
+            kernels = CudaKernels(device, stream, indices)
             return kernels.execute(call.kernel, inputs, outputs, attributes, private, threads)
 
         return run
+
+    def owning(self, arrays: Mapping[str, Any]) -> CudaExecutable:
+        """As `Executable.owning`."""
+        return CudaExecutable(*self._made_of, arrays)
 
     def run(self, arrays: Mapping[str, Any], private: bool, threads: int) -> None:
         """Run on arrays of the declared sizes by slot, on the GPU or on the host."""
@@ -390,7 +406,7 @@ def _compiled_runs(program: Program, device: int) -> tuple[Program, Mapping[str,
             f"{program.name}: Device('cuda:{device}') calculates with JAX: "
             "pip install 'jax[cuda13]'"
         ) from error
-    return _cuda_runs.compiled_runs(program, device, partial(_CudaMemory, device))
+    return _cuda_runs.compiled_runs(program, device, partial(_CudaMemory, device), _cache_folder())
 
 
 class _CudaMemory:
@@ -452,7 +468,6 @@ def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: i
 def _fixed(array: DeviceArray) -> DeviceArray:
     """An array that is not written any more, and that any stream may read."""
     _cuda().synchronize(array.device, array.stream)
-    array.owner = FixedMemory(array.owner)
     return array
 
 

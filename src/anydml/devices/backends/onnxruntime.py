@@ -22,18 +22,11 @@ import onnxruntime
 
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import ArraySpec, KernelCall, Program
-from anydml.devices.backends._base import Array, Executable
+from anydml.devices.backends._base import Array, Executable, unrepeated, unrepeated_copy
 from anydml.devices.backends._computed import WORKING, computed_step
-from anydml.devices.backends._fixed import (
-    Fixed,
-    MemoryWithFixed,
-    fixed_copy,
-    plain_step,
-    unrepeated,
-)
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
-from anydml.devices.backends._sequence import HostExecutable, Step, host_constants
+from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.devices.backends._traced import compute_calls, held_inputs
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.devices.threads import get_num_threads
@@ -92,7 +85,7 @@ class OnnxRuntimeBackend:
     device: int | None = None
 
     allocate = CpuBackend.allocate
-    copy = staticmethod(fixed_copy)
+    copy = staticmethod(unrepeated_copy)
 
     def compile(self, program: Program) -> Executable:
         """Find the runs of calls that are traced; each gets a session when it first runs.
@@ -110,11 +103,9 @@ class OnnxRuntimeBackend:
             if call.kernel in runs:
                 return SessionStep(name, runs[call.kernel])
             is_own = is_computed(call.kernel)
-            return plain_step(computed_step(call, WORKING) if is_own else kernel_step(call))
+            return computed_step(call, WORKING) if is_own else kernel_step(call)
 
-        constants = {key: array.view(Fixed) for key, array in host_constants(program).items()}
-        memory = MemoryWithFixed(partial(block, name))
-        return HostExecutable(program, step_of, memory, constants=constants)
+        return HostExecutable(program, step_of, HostMemory(partial(block, name)))
 
     def working_nbytes(self, program: Program) -> int:
         """As `Backend.working_nbytes`, with the memory of all sessions."""
@@ -175,8 +166,9 @@ def gets_a_session(run: Run) -> bool:
 
 
 def traced(
-    run: Run, arrays: Sequence[Array | None], *, is_guarded: bool = False, external: bool = True
-) -> Model:
+    run: Run, arrays: Sequence[Array | None], known: Mapping[int, Array] | None = None, *,
+    is_guarded: bool = False, external: bool = True,
+) -> Model:  # fmt: skip
     """The model of a run.
 
     Parameters
@@ -184,8 +176,10 @@ def traced(
     run : Run
         What is traced.
     arrays : sequence of array or None
-        For each input of the run what it is like: a `Fixed` array is a constant, the sizes of
-        others are those that are bound; None for the sizes of the program.
+        For each input of the run an array of the sizes that are bound; None for the sizes of the
+        program.
+    known : mapping of int to array, optional
+        Inputs that are constants, by their positions.
     is_guarded : bool
         Whether the model may leave it to its guards to find NaN.
     external : bool
@@ -198,9 +192,9 @@ def traced(
     """
     graph = Graph(is_guarded)
     operands: list[Any] = []
-    for name, array in zip(run.inputs, arrays, strict=True):
-        if isinstance(array, Fixed):
-            operands.append(unrepeated(array.view(np.ndarray)))
+    for i, (name, array) in enumerate(zip(run.inputs, arrays, strict=True)):
+        if known and i in known:
+            operands.append(unrepeated(known[i]))
             continue
         shape = run.specs[name].shape if array is None else unrepeated(array).shape
         spec = Spec(np.dtype(run.specs[name].dtype), tuple(shape))
@@ -254,41 +248,45 @@ class Session(NamedTuple):
 
 
 class SessionStep:
-    """`Step` of a run; for several threads at once."""
+    """`Step` of a run, some of whose inputs may be known; for several threads at once."""
 
-    def __init__(self, name: str, run: Run) -> None:
+    def __init__(self, name: str, run: Run, known: Mapping[int, Array] | None = None) -> None:
         self._name = name
         self._run = run
+        self._known = dict(known or {})
+        self._positions = [i for i in range(len(run.inputs)) if i not in self._known]
         self._sessions: dict[Any, Session] = {}
-        self._fixed: dict[int, Array] = {}
         self._process = os.getpid()
         self._lock = threading.Lock()
+
+    def specialized(self, known: Mapping[int, Any]) -> Step:
+        """The step on the other inputs."""
+        return SessionStep(self._name, self._run, known)
 
     def __call__(
         self, inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int
     ) -> int:
-        fixed = self._fixed
-        if any((x is not fixed.get(i)) for i, x in enumerate(inputs) if isinstance(x, Fixed)):
-            fixed = self._renewed({i: x for i, x in enumerate(inputs) if isinstance(x, Fixed)})
-        plain = [None if i in fixed else unrepeated(x) for i, x in enumerate(inputs)]
+        plain: list[Array | None] = [None] * len(self._run.inputs)
+        for i, x in zip(self._positions, inputs, strict=True):
+            plain[i] = unrepeated(x)
         targets = [self._target(array, plain) for array in outputs]
         with translate_errors(self._name):
-            if not self._run_session(True, fixed, plain, targets, threads):
-                self._run_session(False, fixed, plain, targets, threads)
+            if not self._run_session(True, plain, targets, threads):
+                self._run_session(False, plain, targets, threads)
         for array, target in zip(outputs, targets, strict=True):
             if array is not target:
                 array[...] = target
         return -1
 
     def _run_session(
-        self, is_guarded: bool, fixed: Mapping[int, Array], inputs: Sequence[Array | None],
-        targets: Sequence[Array], threads: int,
+        self, is_guarded: bool, inputs: Sequence[Array | None], targets: Sequence[Array],
+        threads: int,
     ) -> bool:  # fmt: skip
         """Write the results; whether they are right."""
         key = is_guarded, threads, *(x.shape for x in inputs if x is not None)
         session = self._sessions.get(key)
         if session is None or self._process != os.getpid():
-            session = self._made(key, fixed, inputs)
+            session = self._made(key, inputs)
         try:
             binding = session.bindings.pop()
         except IndexError:
@@ -316,22 +314,7 @@ class SessionStep:
             return array
         return np.empty(array.shape, array.dtype)
 
-    def _renewed(self, fixed: dict[int, Array]) -> dict[int, Array]:
-        """The constants of this call; sessions with other ones are of no use any more."""
-        with self._lock:
-            same = fixed.keys() == self._fixed.keys() and all(
-                x.strides == fixed[i].strides
-                and x.__array_interface__["data"] == fixed[i].__array_interface__["data"]
-                for i, x in self._fixed.items()
-            )
-            if not same:
-                self._sessions = {}
-            self._fixed = fixed
-            return fixed
-
-    def _made(
-        self, key: Any, fixed: Mapping[int, Array], inputs: Sequence[Array | None]
-    ) -> Session:
+    def _made(self, key: Any, inputs: Sequence[Array | None]) -> Session:
         with self._lock:
             if self._process != os.getpid():
                 _FORKED.append(self._sessions)
@@ -339,14 +322,13 @@ class SessionStep:
             session = self._sessions.get(key)
             if session is None:
                 is_guarded, threads, *_ = key
-                arrays = [fixed.get(i, x) for i, x in enumerate(inputs)]
-                model = traced(self._run, arrays, is_guarded=is_guarded)
-                bound = [(i, name) for i, name in enumerate(self._run.inputs) if i not in fixed]
+                model = traced(self._run, inputs, self._known, is_guarded=is_guarded)
+                names = [*self._run.inputs]
+                bound = [(i, names[i]) for i in self._positions]
                 session = _new_session(self._name, model, bound, threads)
                 while len(self._sessions) >= MOST_SESSIONS:
                     self._sessions.pop(next(iter(self._sessions)))
-                if fixed is self._fixed:
-                    self._sessions[key] = session
+                self._sessions[key] = session
             return session
 
 

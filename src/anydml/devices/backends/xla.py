@@ -7,27 +7,20 @@ on the CPU, XLA reads those that are aligned where they are; a GPU gets copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import jax
 import numpy as np
 
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import KernelCall, Program
-from anydml.devices.backends._base import Array, Executable
-from anydml.devices.backends._fixed import (
-    Fixed,
-    MemoryWithFixed,
-    fixed_copy,
-    plain_step,
-    unrepeated,
-)
+from anydml.devices.backends._base import Executable, unrepeated, unrepeated_copy
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
-from anydml.devices.backends._sequence import HostExecutable, Step, host_constants
+from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
@@ -42,15 +35,40 @@ _OPTIONS: Final = {
     "xla_allow_excess_precision": False,  # FLOAT16 is rounded between two calls
     "xla_cpu_enable_fast_min_max": False,  # NaN is kept
 }
+_GPU_OPTIONS: Final = {
+    # Choosing among kernels for float32 takes Triton 20 s for a transformer, and gives equal ones.
+    "xla_gpu_enable_triton_gemm": False,
+}
+_GRAPH_OPTIONS: Final = {
+    # All of a program is one CUDA graph, convolutions included.
+    "xla_gpu_enable_command_buffer": (
+        "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONVOLUTION"
+    ),
+    "xla_gpu_graph_min_graph_size": 1,
+}
 _CPU_OPTIONS: Final = {
     # Which makes x * (1 / y) of x / y, x of x + 0 and (a + b) * c of a * c + b * c.
     "xla_disable_hlo_passes": "algsimp",
 }
 
 
-def options(platform: str) -> dict[str, Any]:
-    """How XLA compiles for a platform."""
-    return {**_OPTIONS, **_CPU_OPTIONS} if platform == "cpu" else {**_OPTIONS}
+def options(platform: str) -> list[dict[str, Any]]:
+    """How XLA compiles for a platform: the first of these that works for a program."""
+    if platform == "cpu":
+        return [{**_OPTIONS, **_CPU_OPTIONS}]
+    if platform not in ("gpu", "cuda"):
+        return [{**_OPTIONS}]
+    own = {**_OPTIONS, **_GPU_OPTIONS}
+    return [{**own, **_GRAPH_OPTIONS}, own, {**_OPTIONS}]
+
+
+def first_working(platform: str, make: Callable[[dict[str, Any]], Any]) -> Any:
+    """What `make` gives for the first of the platform's options that XLA does not fail with."""
+    *others, last = options(platform)
+    for one in others:
+        with suppress(jax.errors.JaxRuntimeError):
+            return make(one)
+    return make(last)
 
 
 def joins(call: KernelCall, run: Run) -> bool:
@@ -94,7 +112,7 @@ class XlaBackend:
 
     allocate = CpuBackend.allocate
     working_nbytes = staticmethod(partial(working_nbytes, compiled=True))
-    copy = staticmethod(fixed_copy)
+    copy = staticmethod(unrepeated_copy)
 
     def compile(self, program: Program) -> Executable:
         """Find the runs of computed calls; each is compiled when it first runs.
@@ -113,12 +131,9 @@ class XlaBackend:
         def step_of(call: KernelCall) -> Step:
             if call.kernel in runs:
                 return _Step(name, runs[call.kernel], place, platform)
-            return plain_step(kernel_step(call))
+            return kernel_step(call)
 
-        constants = {key: array.view(Fixed) for key, array in host_constants(program).items()}
-        return HostExecutable(
-            program, step_of, MemoryWithFixed(partial(block, name)), constants=constants
-        )
+        return HostExecutable(program, step_of, HostMemory(partial(block, name)))
 
     def describe(self) -> tuple[str, str]:
         """The device, and JAX's version; XLA chooses how many threads there are."""
@@ -136,78 +151,58 @@ def translate_errors(name: str) -> Iterator[None]:
         raise DeviceError(f"{name}: XLA failed: {error}") from error
 
 
-class _Function(NamedTuple):
-    """A run, compiled with some of its inputs fixed.
+class _Step:
+    """`Step` of a run, some of whose inputs may be known.
 
-    Attributes
-    ----------
-    fixed : dict of int to array
-        These inputs by their positions. Holding them keeps their memory from being used anew.
-    identity : object
-        Differs where others are fixed.
-    call : callable
-        Takes the inputs that are not constants.
-    placed : dict of int to jax.Array
-        What is fixed and not a constant.
+    On a CPU these are constants of the compiled code, if they are not too large. A GPU would divide
+    by a constant by multiplying with its rounded reciprocal.
     """
 
-    fixed: Mapping[int, Array]
-    identity: object
-    call: Any
-    placed: Mapping[int, Any]
-
-
-class _Step:
-    """`Step` of a run."""
-
-    def __init__(self, name: str, run: Run, place: Any, platform: str) -> None:
+    def __init__(
+        self, name: str, run: Run, place: Any, platform: str, known: Mapping[int, Any] | None = None
+    ) -> None:
+        self._made_of = name, run, place, platform
         self._name = name
-        self._run = run
-        self._place = place
-        self._compiler_options = options(platform)
-        # A GPU divides by a constant by multiplying with its rounded reciprocal.
-        self._may_have_constants = platform == "cpu"
-        self._function: _Function | None = None
+        self._place = jax.default_device(place) if place else nullcontext()
+        arrays = {i: unrepeated(x) for i, x in (known or {}).items()}
+        nbytes = sum(x.nbytes for x in arrays.values())
+        is_constant = platform == "cpu" and nbytes <= MOST_CONSTANT_BYTES
+        constants = arrays if is_constant else {}
+        with x64(), self._place, translate_errors(name):
+            placed = {} if is_constant else {i: jax.device_put(x) for i, x in arrays.items()}
+        self._placed = [*placed.values()]
+        order = [*placed, *(i for i in range(len(run.inputs)) if i not in arrays)]
+
+        def call(*arguments: Any) -> list[Any]:
+            inputs = {**constants, **dict(zip(order, arguments, strict=True))}
+            return compute_run(ENGINE, run, [inputs[i] for i in range(len(run.inputs))])
+
+        self._function = call
+        self._platform = platform
+        self._call: Any = None
+
+    def specialized(self, known: Mapping[int, Any]) -> Step:
+        """The step on the other inputs."""
+        return _Step(*self._made_of, known)
 
     def __call__(
         self, inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int
     ) -> int:
-        place = jax.default_device(self._place) if self._place else nullcontext()
-        with x64(), place, translate_errors(self._name):
-            results = self._results(inputs)
+        with x64(), self._place, translate_errors(self._name):
+            # An output may be an input's memory, so that all must have been read.
+            results = self._results(*self._placed, *map(unrepeated, inputs))
         for output, result in zip(outputs, results, strict=True):
             output[...] = np.asarray(result)
         return -1
 
-    def _results(self, inputs: Sequence[Any]) -> Any:
-        fixed = {i: x for i, x in enumerate(inputs) if isinstance(x, Fixed)}
-        identity = [(x.__array_interface__["data"], x.strides) for x in fixed.values()]
-        function = self._function
-        if function is None or function.identity != identity:
-            function = self._function = self._specialized(fixed, identity)
-        operands = [
-            function.placed[i] if i in function.placed else unrepeated(x)
-            for i, x in enumerate(inputs)
-            if i in function.placed or i not in fixed
-        ]
-        # An output may be an input's memory, so that all must have been read.
-        return jax.block_until_ready(function.call(*operands))
+    def _results(self, *operands: Any) -> list[Any]:
+        if self._call is not None:
+            results: list[Any] = jax.block_until_ready(self._call(*operands))
+            return results
 
-    def _specialized(self, fixed: Mapping[int, Any], identity: object) -> _Function:
-        arrays = {i: unrepeated(x.view(np.ndarray)) for i, x in fixed.items()}
-        nbytes = sum(x.nbytes for x in arrays.values())
-        constant = self._may_have_constants and nbytes <= MOST_CONSTANT_BYTES
-        constants = arrays if constant else {}
-        placed = {} if constant else {i: jax.device_put(x) for i, x in arrays.items()}
+        def run(chosen: dict[str, Any]) -> tuple[Any, list[Any]]:
+            call = jax.jit(self._function, compiler_options=chosen)
+            return call, jax.block_until_ready(call(*operands))
 
-        def call(*arguments: Any) -> list[Any]:
-            rest = iter(arguments)
-            return compute_run(
-                ENGINE, self._run,
-                [constants[i] if i in constants else next(rest)
-                 for i in range(len(self._run.inputs))],
-            )  # fmt: skip
-
-        return _Function(
-            fixed, identity, jax.jit(call, compiler_options=self._compiler_options), placed
-        )
+        self._call, results = first_working(self._platform, run)
+        return results

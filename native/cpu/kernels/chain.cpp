@@ -1,0 +1,79 @@
+// A chain of operations on packed arrays of floats of one size, block by block: what only the chain
+// reads stays in the near cache. Threads take ranges of blocks; each has registers of its own.
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "../runtime/threads.hpp"
+#include "../work.hpp"
+
+namespace anydml {
+namespace {
+
+constexpr Int kBlock = 2048;  // floats
+constexpr Int kGrain = 16;    // blocks that are worth another thread
+constexpr Int kHead = 4, kWords = 4;
+
+// One operation on a block; a block may be its own target. A function of its own, so that no
+// compiler rounds a product and a following sum only once.
+template <class Operation>
+void apply(const float* a, const float* b, float* to, Operation operation) {
+  for (Int i = 0; i < kBlock; ++i) to[i] = operation(a[i], b[i]);
+}
+
+template <class Operation>
+void apply(const float* a, const float* b, float* to, Int count, Operation operation) {
+  if (count == kBlock) return apply(a, b, to, operation);
+  for (Int i = 0; i < count; ++i) to[i] = operation(a[i], b[i]);
+}
+
+void run(Int code, const float* first, const float* second, float* to, Int count) {
+  enum : Int {
+#define ANYDML_OPERATION(name, value) k_##name,
+#include "../../common/chain.def"
+#undef ANYDML_OPERATION
+  };
+  switch (code) {
+#define ANYDML_OPERATION(name, value)      \
+  case k_##name:                           \
+    return apply(first, second, to, count, \
+                 []([[maybe_unused]] float a, [[maybe_unused]] float b) { return value; });
+#include "../../common/chain.def"
+#undef ANYDML_OPERATION
+  }
+}
+
+}  // namespace
+
+namespace kernels {
+
+// numbers: the floats of an array, how many arrays, constants and registers there are, the bits of
+// the constants, then for each operation its code, two operands and the target, until -1. Operands
+// and targets count arrays (inputs, then outputs), constants and registers.
+Status chain(const Work& work) {
+  const Int total = work.numbers[0], arrays = work.numbers[1], constants = work.numbers[2],
+            registers = work.numbers[3];
+  const Int* const bits = work.numbers + kHead;
+  const Int* const program = bits + constants;
+  const Int blocks = (total + kBlock - 1) / kBlock;
+  parallel_ranges(blocks, kGrain, work.threads, [&](Int begin, Int end) {
+    const auto own = std::make_unique_for_overwrite<float[]>((constants + registers) * kBlock);
+    for (Int i = 0; i < constants; ++i)
+      std::fill_n(&own[i * kBlock], kBlock,
+                  std::bit_cast<float>(static_cast<std::uint32_t>(bits[i])));
+    for (Int first = begin * kBlock; first < std::min(total, end * kBlock); first += kBlock) {
+      const auto place = [&](Int operand) {
+        return operand < arrays ? static_cast<float*>(work.operands[operand].data) + first
+                                : &own[(operand - arrays) * kBlock];
+      };
+      const Int count = std::min(kBlock, total - first);
+      for (const Int* one = program; *one >= 0; one += kWords)
+        run(one[0], place(one[1]), place(one[2]), place(one[3]), count);
+    }
+  });
+  return {};
+}
+
+}  // namespace kernels
+}  // namespace anydml
