@@ -67,7 +67,7 @@ def other_attributes(kind, value):
         yield from (value[1:], (*value, 1))
     elif isinstance(kind, kinds.Size2DKind):
         yield from ((0, value.height), (value.width, 0))
-    elif type(kind) in (kinds.Kind, kinds.IntKind, kinds.FloatKind):
+    elif type(kind) in (kinds.Kind, kinds.AxisKind, kinds.IntKind, kinds.FloatKind):
         yield from (0, 9)
 
 
@@ -212,6 +212,25 @@ def test_no_violation_is_hidden_in_many_descriptors(kind):
     for seed in range(2, 12):
         for hidden, desc, reported in lost(kind, seed, 60):
             raise AssertionError(f"{hidden} is hidden in {desc}, which reports {reported}")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
+def test_a_field_that_cannot_be_read_hides_no_violation(kind):
+    desc = descriptor(Seeded(1), kind, packed=True)
+    choose = Seeded(1, "unreadable")
+    for other in choose.shuffled([*other_values(desc)])[:8]:
+        violations = CPU.check(other)
+        for info in choose.shuffled(list(desc.fields()))[:3]:
+            record = other.to_json()
+            if info.name not in record:
+                continue
+            record[info.name] = {"?": 1}
+            with pytest.raises(dml.ModelError) as error:
+                dml.from_json(record)
+            changed_parts = {(info.name, part) for part in (None, "rank", *PARTS.values())}
+            for item in violations:
+                if not reads(desc, item) & changed_parts:
+                    assert str(item) in error.value.problems, (info.name, record)
 
 
 T = TensorDesc

@@ -56,7 +56,7 @@ def test_fields_of_the_wrong_kind(arguments, path):
         ({"Flags": 1}, "'Flags': Expected one of NONE, OWNED_BY_DML, got 1"),
         ({"TotalTensorSizeInBytes": -4}, "'TotalTensorSizeInBytes': Expected an integer in 0.."),
         ({"TotalTensorSizeInBytes": 2**64}, "'TotalTensorSizeInBytes': Expected an integer in 0.."),
-        ({"GuaranteedBaseOffsetAlignment": "4"}, "Expected an integer in 0..4294967295, got '4'."),
+        ({"GuaranteedBaseOffsetAlignment": "4"}, '0..4294967295, got the string "4".'),
         ({"DimensionCount": 2}, "'DimensionCount': Expected 1 (the length of Sizes), got 2."),
         ({"Desc": 3}, "'Desc': Expected an object, got 3."),
     ],

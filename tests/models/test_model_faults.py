@@ -31,9 +31,9 @@ def test_all_faults_of_a_descriptor(tmp_path):
     found = problems(tmp_path, model)
     assert [text.partition(" FLOAT32,")[0] for text in found] == [
         f"{tensor}'DataType': Expected one of",
-        f"{tensor}'Sizes': [1]: Expected an integer in 0..4294967295, got 'x'.",
+        f"{tensor}'Sizes': [1]: Expected an integer in 0..4294967295, got the string \"x\".",
         f"{tensor}'Sizes': [2]: Expected an integer in 0..4294967295, got -1.",
-        f"{tensor}'DimensionCount': Expected an integer in 0..4294967295, got '1'.",
+        f"{tensor}'DimensionCount': Expected an integer in 0..4294967295, got the string \"1\".",
         f"{where}Error parsing field 'OutputCount': Expected an integer in 0..4294967295, got 2.0.",
         f"{where}Error parsing field 'OutputTensors': [0]: Field 'Sizes' is required.",
         f"{where}Error parsing field 'OutputTensors': [1]: Expected an object, got 5.",
@@ -49,7 +49,7 @@ def test_from_json_raises_all_of_them_too():
         "Error parsing field 'InputTensor': Field 'DataType' is required.",
         "Field 'OutputCount' is required.",
         "Field 'OutputTensors' is required.",
-        "Error parsing field 'Axis': Expected an integer in 0..4294967295, got -1.",
+        "SPLIT.Axis: expected 0 (InputTensor.DimensionCount is 1), got -1",
     )
     assert str(error) == "\n".join(error.problems)
     copy = pickle.loads(pickle.dumps(error))
@@ -101,12 +101,12 @@ def test_all_faults_of_resources_and_commands(tmp_path):
         "Resource 'a': Error parsing field 'sizeInBytes': Expected an integer in "
         "0..18446744073709551615, got -1.",
         "Resource 'a': Error parsing field 'initialValues': [1]: Expected a number, 'nan', 'inf' "
-        "or '-inf', got 'x'.",
+        "or '-inf', got the string \"x\".",
         "Resource 'a': Error parsing field 'initialValues': [2]: Expected a number, 'nan', 'inf' "
         "or '-inf', got null.",
         "Resource 'b': Error parsing field 'initialValuesDataType': Expected one of",
         "Resource 'b': Error parsing field 'sizeInBytes': Expected an integer in "
-        "0..18446744073709551615, got 'x'.",
+        '0..18446744073709551615, got the string "x".',
         "Resource 'c': Error parsing field 'initialValues': Field 'valueCount' is required.",
         "Resource 'c': Error parsing field 'initialValues': Error parsing field 'value': Expected "
         "an integer in -128..127, got 300.",

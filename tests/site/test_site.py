@@ -27,7 +27,7 @@ SEARCHES = {  # what somebody looks for, and a page that one of the first result
     "argpartition": "names/",
     "convolution": "operators/convolution/",
 }
-SECONDS = 150
+SECONDS = 600
 
 pytestmark = [
     pytest.mark.heavy,

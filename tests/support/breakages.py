@@ -182,7 +182,7 @@ def _attribute(desc: Any, info: FieldInfo, value: Any) -> Iterator[Broken]:
     elif isinstance(info.kind, kinds.ScalarKind):
         if DataType.parse(getattr(desc, info.kind.typed_by)).numpy.kind != "f":
             yield broken(0.5)
-    elif type(info.kind) in (kinds.Kind, kinds.IntKind):
+    elif type(info.kind) in (kinds.Kind, kinds.AxisKind, kinds.IntKind):
         yield from (broken(2**32), broken(-(2**32)), broken(2**63))
 
 

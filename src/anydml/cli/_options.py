@@ -26,7 +26,7 @@ _MOST_REPEATS: Final = 1_000_000
 
 def _level(text: str) -> FeatureLevel:
     try:
-        return FeatureLevel.parse(text.replace(".", "_"))
+        return FeatureLevel.parse(text)
     except ArgumentError as error:
         raise click.BadParameter(str(error)) from error
 

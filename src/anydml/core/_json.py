@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 from anydml.core.errors import AnyDMLError, InvalidDescriptorError, ModelError
 from anydml.core.problems import Problem
+from anydml.core.rules import UNKNOWN
 
 T = TypeVar("T")
 
@@ -84,9 +85,14 @@ def field(
         found = [
             problem.reworded(problem.removeprefix(f"{name}: ")) for problem in problems_of(error)
         ]
-        raise ModelError(
-            *_within(f"Error parsing field {short_repr(name)}", name, found)
-        ) from error
+        raised = ModelError(*_within(f"Error parsing field {short_repr(name)}", name, found))
+        raised.partial = partial_of(error)
+        raise raised from error
+
+
+def partial_of(error: AnyDMLError) -> Any:
+    """What could be read of the value that an error is about, else UNKNOWN."""
+    return getattr(error, "partial", UNKNOWN)
 
 
 def _there_is(name: str, fields: Mapping[str, Any]) -> str:
@@ -132,10 +138,29 @@ class Faults:
             return field(fields, name, parse, default)
         return cast(T, None)
 
-    def finish(self) -> None:
-        """Raise everything that has been collected, if anything has."""
+    def partial_field(
+        self,
+        fields: Mapping[str, Any],
+        name: str,
+        parse: Callable[[Any], Any],
+        default: Any = _REQUIRED,
+    ) -> Any:
+        """The same as `field`; what could be read of it, else UNKNOWN, if that raises."""
+        try:
+            return field(fields, name, parse, default)
+        except AnyDMLError as error:
+            self.add(error)
+            return partial_of(error)
+
+    def finish(self, partial: Callable[[], Any] = lambda: UNKNOWN) -> None:
+        """Raise everything that has been collected, if anything has.
+
+        `partial` makes what could be read.
+        """
         if self._problems:
-            raise ModelError(*self._problems)
+            error = ModelError(*self._problems)
+            error.partial = partial()
+            raise error
 
 
 def problems_of(error: AnyDMLError) -> tuple[Problem, ...]:
@@ -168,9 +193,10 @@ def parse_members(
             found.append(parse(member))
         except AnyDMLError as error:
             faults.add(error, i, name_of(member))
+            found.append(partial_of(error))
             if faults.full:
                 break
-    faults.finish()
+    faults.finish(lambda: tuple(found))
     return found
 
 
@@ -241,6 +267,12 @@ def json_shown(value: Any) -> str:
     return short_repr(value, short=_JSON_SHORT)
 
 
+def _shown_number(value: Any) -> str:
+    """A value in place of a number or a bool: a string is called one, as ``"1"`` looks like 1."""
+    quoted = f'"{short_repr(value)[1:-1]}"'
+    return f"the string {quoted}" if isinstance(value, str) else json_shown(value)
+
+
 def json_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ModelError(f"Expected an object, got {json_shown(value)}.")
@@ -261,7 +293,7 @@ def json_string(value: Any) -> str:
 
 def json_bool(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ModelError(f"Expected true or false, got {json_shown(value)}.")
+        raise ModelError(f"Expected true or false, got {_shown_number(value)}.")
     return value
 
 
@@ -269,11 +301,10 @@ def json_integer(low: int, high: int) -> Callable[[Any], int]:
     """A reader of integers in [low, high]; 1.0 and true are not integers."""
 
     def parse(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ModelError(f"Expected an integer in {low}..{high}, got {json_shown(value)}.")
-        if not low <= value <= high:
-            raise ModelError(f"Expected an integer in {low}..{high}, got {json_shown(value)}.")
-        return value
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer or not low <= value <= high:
+            raise ModelError(f"Expected an integer in {low}..{high}, got {_shown_number(value)}.")
+        return int(value)
 
     return parse
 
@@ -283,7 +314,7 @@ def json_float(value: Any) -> float:
     if isinstance(value, str) and value.lower() in _WORDS:
         return _WORDS[value.lower()]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {json_shown(value)}.")
+        raise ModelError(f"Expected a number, 'nan', 'inf' or '-inf', got {_shown_number(value)}.")
     try:
         number = float(value)
     except OverflowError:
@@ -316,12 +347,18 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
 
     names = {name.lower(): name for name in known if type(name) is str and len(name) <= 60}
     close = get_close_matches(word.lower(), names, 4, 0.7)
-    if not close:
-        return ""
+    if not close:  # an abbreviation, as AVG, or a beginning
+        return next((names[name] for name in names if _abbreviates(word.lower(), name)), "")
     # Of equally close names the first known one, as FLOAT32 for FLOAT.
     closest = SequenceMatcher(None, close[0], word.lower()).ratio()
     equal = {name for name in close if SequenceMatcher(None, name, word.lower()).ratio() == closest}
     return names[next(name for name in names if name in equal)]
+
+
+def _abbreviates(word: str, name: str) -> bool:
+    """Whether a word of three letters or more has letters of a name, in order, from the first."""
+    rest = iter(name)
+    return len(word) > 2 and word[0] == name[0] and all(letter in rest for letter in word)
 
 
 def did_you_mean(word: Any, known: Iterable[Any]) -> str:

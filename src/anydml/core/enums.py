@@ -51,8 +51,13 @@ class NamedEnum(enum.IntEnum):
     @classmethod
     def _expected(cls, value: object, got: str) -> str:
         names = [member.suffix for member in cls]
+        return f"one of {', '.join(names)}, got {got}{cls.did_you_mean(value)}"
+
+    @classmethod
+    def did_you_mean(cls, value: object) -> str:
+        """The end of a message about a value that names no member."""
         word = value.removeprefix(cls.prefix()) if type(value) is str else value
-        return f"one of {', '.join(names)}, got {got}{did_you_mean(word, names)}"
+        return did_you_mean(word, [member.suffix for member in cls])
 
     @property
     def suffix(self) -> str:

@@ -126,6 +126,9 @@ class ModelError(AnyDMLError, ValueError):
         Everything that is wrong with it; the message has them one below the other.
     """
 
+    partial: Any
+    """The value, unknown where it could not be read; readers of parts set it for their callers."""
+
     def __init__(self, *problems: str) -> None:
         super().__init__(*problems)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from anydml.core.enums import NamedEnum
 
 
@@ -11,7 +13,7 @@ class FeatureLevel(NamedEnum):
     Examples
     --------
     >>> import anydml as dml
-    >>> dml.FeatureLevel.parse("3_0") < dml.FeatureLevel.parse("DML_FEATURE_LEVEL_4_1")
+    >>> dml.FeatureLevel.parse("3.0") < dml.FeatureLevel.parse("DML_FEATURE_LEVEL_4_1")
     True
     """
 
@@ -34,6 +36,10 @@ class FeatureLevel(NamedEnum):
     @classmethod
     def prefix(cls) -> str:
         return "DML_FEATURE_LEVEL_"
+
+    @classmethod
+    def _find(cls, value: object) -> Self | None:
+        return super()._find(value.replace(".", "_") if isinstance(value, str) else value)
 
     @property
     def suffix(self) -> str:

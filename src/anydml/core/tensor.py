@@ -21,7 +21,7 @@ from anydml.core.errors import (
     ModelError,
     Violation,
 )
-from anydml.core.rules import UNKNOWN, Rules, find_violations, is_known
+from anydml.core.rules import UNKNOWN, Rules, find_violations, is_known, known
 
 MAX_DIMENSIONS = 8
 MAX_ELEMENTS = 2**32 - 1
@@ -105,7 +105,9 @@ class TensorDesc:
             try:
                 put(self, name, parse(value))
             except (TypeError, ValueError):
-                problems.append(Violation(f"TensorDesc.{page_name}", rule, _json.short_repr(value)))
+                hint = DataType.did_you_mean(value) if name == "data_type" else ""
+                got = f"{_json.short_repr(value)}{hint}"
+                problems.append(Violation(f"TensorDesc.{page_name}", rule, got))
 
         types = "one of " + ", ".join(map(str, DataType))
         convert("data_type", "DataType", DataType.parse, data_type, types)
@@ -230,9 +232,7 @@ class TensorDesc:
 
     def without(self, part: str = "", index: int | None = None, *_: Any) -> TensorDesc:
         """A copy in which a part, or one size, is unknown; by default its type and sizes."""
-        tensor = object.__new__(TensorDesc)
-        values = vars(tensor)
-        values.update((name, value) for name, value in vars(self).items() if name in _FIELDS)
+        values = {name: getattr(self, name) for name in _FIELDS}
         if part in ("", "DataType"):
             values["data_type"] = UNKNOWN
         if part in ("", "DimensionCount"):
@@ -241,7 +241,7 @@ class TensorDesc:
             values["sizes"] = tuple(
                 UNKNOWN if index in (None, i) else size for i, size in enumerate(self.sizes)
             )
-        return tensor
+        return self.unchecked(values)
 
     def check(self, output: bool = False) -> Iterator[Violation]:
         """The tensor rules that hold for every operator; paths are relative to the tensor."""
@@ -261,7 +261,7 @@ class TensorDesc:
         if self.strides is None:
             return
         for i, stride in enumerate(self.strides):
-            if not 0 <= stride <= _json.UINT32_MAX:
+            if stride is not UNKNOWN and not 0 <= stride <= _json.UINT32_MAX:
                 yield Violation(f"Strides[{i}]", "0..2^32 - 1", stride)
         if len(self.strides) != self.dimension_count:
             noun = "stride" if self.dimension_count == 1 else "strides"
@@ -340,16 +340,17 @@ class TensorDesc:
             if nested in fields:
                 fields = _json.field(fields, nested, _json.json_object)
                 break
-        parse_field = faults.field
+        parse_field = faults.partial_field
         data_type = parse_field(fields, "DataType", DataType.read_json)
         sizes = parse_field(fields, "Sizes", _dimensions)
-        count = _json.json_uint32 if sizes is None else _exactly(len(sizes))
+        count = _exactly(len(sizes)) if is_known(sizes) else _json.json_uint32
         parse_field(fields, "DimensionCount", count, None)
         strides = parse_field(fields, "Strides", _optional_strides, None)
         flags = parse_field(fields, "Flags", _json_flags, TensorFlags.NONE)
         total = parse_field(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
         alignment = parse_field(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
-        faults.finish()
+        values = data_type, sizes, strides, flags, total, alignment
+        faults.finish(lambda: cls.unchecked(dict(zip(_FIELDS, values, strict=True))))
         return cls(
             data_type,
             sizes,
@@ -358,6 +359,17 @@ class TensorDesc:
             total_tensor_size_in_bytes=total or None,  # 0 stands for "computed", as if absent
             guaranteed_base_offset_alignment=alignment,
         )
+
+    @classmethod
+    def unchecked(cls, values: Mapping[str, Any]) -> TensorDesc:
+        """A tensor of these values, some of which are unknown, to find violations of others."""
+        tensor = object.__new__(cls)
+        vars(tensor).update(values)
+        if is_known(values["total_tensor_size_in_bytes"]):
+            total = values["total_tensor_size_in_bytes"]
+            total = total or known(lambda: tensor.minimum_size_in_bytes)
+            vars(tensor)["total_tensor_size_in_bytes"] = total
+        return tensor
 
     def __repr__(self) -> str:
         parts = [repr(self.data_type.suffix), repr(self.sizes)]

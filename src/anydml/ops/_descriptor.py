@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from anydml.core import _json
+from anydml.core.dtypes import DataType
 from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError, Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.problems import Location, members
 from anydml.core.program import ArraySpec, IndexUse, Inferred, KernelCall, Program, Slot
-from anydml.core.rules import UNKNOWN, Rules, differ, find_violations
+from anydml.core.rules import UNKNOWN, Rules, differ, find_violations, is_known, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, Tolerance
 from anydml.engines import Engine
@@ -35,6 +36,7 @@ Attributes = Mapping[str, Any]
 """A kernel call's attributes by name."""
 
 
+_NO_TENSOR: Final = TensorDesc(DataType.FLOAT32, ())
 DESCRIBED_IN: Final = ("desc", "Desc")
 """Members of an operator's JSON that may have its fields, in place of the operator's own."""
 
@@ -94,12 +96,12 @@ class Descriptor:
             raise ArgumentTypeError(
                 f"{cls.__name__}: expected fields by keyword, got {len(values)} by position"
             )
-        known = [info.attribute for info in cls.fields()]
+        names = [info.attribute for info in cls.fields()]
         for name in fields:
-            if name not in known:
+            if name not in names:
                 raise ArgumentTypeError(
-                    f"{cls.__name__}: expected fields {', '.join(known)}, got {name!r}"
-                    f"{_json.did_you_mean(name, known)}"
+                    f"{cls.__name__}: unexpected field {name!r}; the fields are {', '.join(names)}"
+                    f"{_json.did_you_mean(name, names)}"
                 )
         required = [i.attribute for i in cls.fields() if not cls._may_lack(i) and i.counts is None]
         missing = [name for name in required if name not in fields]
@@ -122,8 +124,8 @@ class Descriptor:
             try:
                 object.__setattr__(self, info.attribute, info.kind.convert(value))
             except (TypeError, ValueError, MemoryError):
-                path, rule = f"{self.NAME}.{info.name}", info.kind.accepted
-                problems.append(Violation(path, rule, _json.short_repr(value)))
+                got = f"{_json.short_repr(value)}{info.kind.did_you_mean(value)}"
+                problems.append(Violation(f"{self.NAME}.{info.name}", info.kind.accepted, got))
         if problems:
             raise InvalidDescriptorError(problems)
         for info in self.fields():
@@ -511,10 +513,24 @@ class Descriptor:
         values: dict[str, Any] = {}
         faults = _json.Faults()
         for info in cls.fields():
-            with faults.kept():
-                values[info.attribute] = _read_field(record, info, values, cls._may_lack(info))
-        faults.finish()
+            values[info.attribute] = _read_field(faults, record, info, values, cls._may_lack(info))
+        faults.finish(lambda: cls._partial(values))
         return cls(**values)
+
+    @classmethod
+    def _partial(cls, values: Mapping[str, Any]) -> Self:
+        """The descriptor of what could be read, to find the violations of it."""
+        desc = cls.unchecked(values)
+        for info in cls.fields():
+            value = values[info.attribute]
+            if info.counts is not None and value is None:
+                vars(desc)[info.attribute] = known(desc._length, info.counts)
+            elif info.role is Role.ATTRIBUTE and is_known(value) and value is not None:
+                try:
+                    vars(desc)[info.attribute] = info.kind.convert(value)
+                except (TypeError, ValueError):  # a member is unknown
+                    vars(desc)[info.attribute] = UNKNOWN
+        return desc
 
     @classmethod
     def read_described(cls, record: Mapping[str, Any]) -> Self:
@@ -535,16 +551,22 @@ class Descriptor:
 
 
 def _read_field(
-    record: Mapping[str, Any], info: FieldInfo, values: Mapping[str, Any], may_lack: bool
+    faults: _json.Faults,
+    record: Mapping[str, Any],
+    info: FieldInfo,
+    values: Mapping[str, Any],
+    may_lack: bool,
 ) -> Any:
     def value_of(value: Any) -> Any:
-        if not info.kind.needs <= values.keys():
-            return None  # a field that it depends on is invalid, which is reported
+        if not all(is_known(values[name]) for name in info.kind.needs):
+            return UNKNOWN  # a field that it depends on is invalid, which is reported
         return None if value is None and may_lack else info.kind.parse(value, values)
 
-    if may_lack:
-        return _json.field(record, info.name, value_of, None)
-    return _json.field(record, info.name, value_of)
+    default = {"default": None} if may_lack else {}
+    found = faults.partial_field(record, info.name, value_of, **default)
+    if info.role is Role.ATTRIBUTE or info.many or is_known(found):
+        return found
+    return _NO_TENSOR.without()
 
 
 @cache

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from anydml.core import _json
 from anydml.core.errors import ArgumentTypeError, ModelError
+from anydml.core.levels import LATEST
+from anydml.core.problems import Problem, members
 from anydml.core.tolerance import Tolerance
 from anydml.ops._computed import Computed
-from anydml.ops._descriptor import DEFINED, Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import DEFINED, DESCRIBED_IN, Arrays, Attributes, Descriptor
 from anydml.ops._fields import PREFIX as OPERATOR_PREFIX
 from anydml.ops._pages import Support
 
@@ -266,4 +268,15 @@ def from_json(value: Any) -> Descriptor:
     """
     record = _json.json_object(value)
     operator = operator_named(_json.operator_type(record))
-    return operator.read_described(record)
+    try:
+        return operator.read_described(record)
+    except ModelError as error:
+        desc = _json.partial_of(error)
+        if isinstance(desc, Descriptor):  # also report the rules that other fields break
+            below = tuple(name for name in DESCRIBED_IN if name in record)[:1]
+            rules = (
+                Problem(str(item), item.code, (*below, *members(item.path)[1:]))
+                for item in desc.violations(LATEST)
+            )
+            raise ModelError(*error.problems, *rules) from error
+        raise

@@ -86,7 +86,7 @@ def same_ranks(first: Named, *others: Named) -> Rules:
             yield equal(f"{path}.DimensionCount", rank_of(spec), rank, why)
 
 
-def same_sizes(first: Named, *others: Named, free_axis: int = -1) -> Rules:
+def same_sizes(first: Named, *others: Named, free_axis: int | None = None) -> Rules:
     """Check that all tensors have the sizes of the first one, except on the free axis.
 
     Tensors of another DimensionCount are skipped: `same_ranks` reports these.
@@ -95,10 +95,10 @@ def same_sizes(first: Named, *others: Named, free_axis: int = -1) -> Rules:
         yield _same_sizes(first, other, free_axis)
 
 
-def _same_sizes(first: Named, other: Named, free_axis: int) -> Rules:
+def _same_sizes(first: Named, other: Named, free_axis: int | None) -> Rules:
     if first[1] is None or other[1] is None or rank_of(first[1]) != rank_of(other[1]):
         return
-    if not -1 <= free_axis < rank_of(first[1]):
+    if free_axis is not None and not 0 <= free_axis < rank_of(first[1]):
         return  # `axis_in_range` reports it
     for i, (expected, got) in enumerate(zip(first[1].shape, other[1].shape, strict=True)):
         if i != free_axis and differ(expected, got):
@@ -147,7 +147,8 @@ def rank_of(spec: ArraySpec | None) -> Any:
 
 def size_at(spec: ArraySpec, axis: int) -> Any:
     """The size on an axis; unknown if there is no such axis."""
-    return known(lambda: spec.shape[axis] if axis < len(spec.shape) else UNKNOWN)
+    rank = rank_of(spec)
+    return known(lambda: spec.shape[axis] if -rank <= axis < rank else UNKNOWN)
 
 
 def of_rank(spec: ArraySpec, rank: Any) -> ArraySpec:

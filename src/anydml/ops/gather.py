@@ -33,7 +33,7 @@ from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
-from anydml.ops._fields import input_field, output_field, uint
+from anydml.ops._fields import axis_field, input_field, output_field, uint
 
 FAMILY = Family.SELECT
 
@@ -71,7 +71,7 @@ class Gather(Descriptor):
     input_tensor: TensorDesc = input_field()
     indices_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
     index_dimensions: int = uint()
 
     NAME = "GATHER"

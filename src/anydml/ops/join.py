@@ -23,7 +23,7 @@ from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
-from anydml.ops._fields import count_of, input_list, output_field, uint
+from anydml.ops._fields import axis_field, count_of, input_list, output_field
 from anydml.ops._shapes import Named, replace_size, spec_of
 
 FAMILY = Family.MOVE
@@ -72,7 +72,7 @@ class Join(Descriptor):
     input_count: int = count_of("input_tensors")
     input_tensors: Sequence[TensorDesc] = input_list()
     output_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
 
     NAME = "JOIN"
     KERNEL = "join"

@@ -22,6 +22,8 @@ from anydml.ops._computed import Computed, Map
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import (
+    axes_field,
+    axis_field,
     boolean,
     count_of,
     floating,
@@ -29,7 +31,6 @@ from anydml.ops._fields import (
     nested,
     output_field,
     uint,
-    uints,
 )
 from anydml.ops._rules import at_least, axis_in_range, broadcast_to, distinct_axes, rank_of
 from anydml.ops._shapes import Named
@@ -230,7 +231,7 @@ class AxesNormalization(Computed):
     bias_tensor: TensorDesc | None = input_field(optional=True)
     output_tensor: TensorDesc = output_field()
     axis_count: int = count_of("axes")
-    axes: Sequence[int] = uints()
+    axes: Sequence[int] = axes_field()
 
     TOLERANCE = ulp(1)
 
@@ -383,7 +384,7 @@ class LpNormalization(Computed):
 
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
     epsilon: float = floating()
     p: int = uint()
 

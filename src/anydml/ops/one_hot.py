@@ -32,7 +32,7 @@ from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
-from anydml.ops._fields import input_field, output_field, uint
+from anydml.ops._fields import axis_field, input_field, output_field
 from anydml.ops._shapes import replace_size
 
 FAMILY = Family.SELECT
@@ -79,7 +79,7 @@ class OneHot(Descriptor):
     indices_tensor: TensorDesc = input_field()
     values_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
 
     NAME = "ONE_HOT"
     KERNEL = "one_hot"

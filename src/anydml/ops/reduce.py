@@ -22,13 +22,13 @@ from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import (
+    axes_field,
+    axis_field,
     boolean,
     count_of,
     enumeration,
     input_field,
     output_field,
-    uint,
-    uints,
 )
 from anydml.ops._rules import axis_in_range, distinct_axes
 from anydml.ops.enumerations import AxisDirection, ReduceFunction
@@ -125,7 +125,7 @@ class Reduce(Computed):
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
     axis_count: int = count_of("axes")
-    axes: Sequence[int] = uints()
+    axes: Sequence[int] = axes_field()
 
     NAME = "REDUCE"
     TOLERANCE = ulp(1)
@@ -177,7 +177,7 @@ class Position(Computed):
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
     axis_count: int = count_of("axes")
-    axes: Sequence[int] = uints()
+    axes: Sequence[int] = axes_field()
     axis_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
 
     TOLERANCE = EXACT
@@ -236,7 +236,7 @@ class Cumulative(Computed):
 
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
     axis_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
 
     TOLERANCE = ulp(1)

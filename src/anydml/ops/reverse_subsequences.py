@@ -31,7 +31,7 @@ from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
-from anydml.ops._fields import input_field, output_field, uint
+from anydml.ops._fields import axis_field, input_field, output_field
 from anydml.ops._shapes import replace_size
 
 FAMILY = Family.MOVE
@@ -67,7 +67,7 @@ class ReverseSubsequences(Descriptor):
     input_tensor: TensorDesc = input_field()
     sequence_lengths_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
 
     NAME = "REVERSE_SUBSEQUENCES"
     KERNEL = "reverse_subsequences"

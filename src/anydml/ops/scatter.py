@@ -31,7 +31,7 @@ from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
-from anydml.ops._fields import input_field, output_field, uint
+from anydml.ops._fields import axis_field, input_field, output_field
 
 FAMILY = Family.SELECT
 
@@ -72,7 +72,7 @@ class Scatter(Descriptor):
     indices_tensor: TensorDesc = input_field()
     updates_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
 
     NAME = "SCATTER"
     ALIASES = ("SCATTER_ELEMENTS",)

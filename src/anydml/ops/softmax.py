@@ -20,7 +20,7 @@ from anydml.engines import Array, Engine
 from anydml.ops._axes import merge_axes
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
-from anydml.ops._fields import count_of, uints
+from anydml.ops._fields import axes_field, count_of
 from anydml.ops._rules import distinct_axes, equal
 from anydml.ops.activations import Activation
 
@@ -136,7 +136,7 @@ class AlongAxes(Activation):
     """
 
     axis_count: int = count_of("axes")
-    axes: Sequence[int] = uints()
+    axes: Sequence[int] = axes_field()
 
     ELEMENTWISE = False
     FUSED = False

@@ -24,7 +24,7 @@ from anydml.engines import Array, Engine
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
-from anydml.ops._fields import count_of, input_field, output_list, uint
+from anydml.ops._fields import axis_field, count_of, input_field, output_list
 from anydml.ops._shapes import replace_size
 
 FAMILY = Family.MOVE
@@ -71,7 +71,7 @@ class Split(Descriptor):
     input_tensor: TensorDesc = input_field()
     output_count: int = count_of("output_tensors")
     output_tensors: Sequence[TensorDesc] = output_list()
-    axis: int = uint()
+    axis: int = axis_field()
 
     NAME = "SPLIT"
     KERNEL = "split"
@@ -112,9 +112,12 @@ class Split(Descriptor):
 
     def attributes(self) -> Attributes:
         axis = self.axis
-        parts = [part.sizes for part in self.output_tensors]
-        sizes = (known(lambda p: sum(p[max(axis, 0) : max(axis, 0) + 1]), part) for part in parts)
-        return {"axis": axis, "sizes": tuple(sizes)}
+
+        def size(part: TensorDesc) -> int:
+            return sum(part.sizes[max(axis, 0) : max(axis, 0) + 1])
+
+        sizes = known(lambda: tuple(known(size, part) for part in self.output_tensors))
+        return {"axis": axis, "sizes": sizes}
 
     @staticmethod
     def compute(e: Engine, x: Array, *, axis: int, sizes: Sequence[int]) -> tuple[Array, ...]:

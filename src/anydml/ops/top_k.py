@@ -31,7 +31,7 @@ from anydml.core.tensor import TensorDesc
 from anydml.ops import _rules
 from anydml.ops._descriptor import Arrays, Attributes, Descriptor
 from anydml.ops._family import Family
-from anydml.ops._fields import enumeration, input_field, output_field, uint
+from anydml.ops._fields import axis_field, enumeration, input_field, output_field, uint
 from anydml.ops._shapes import replace_size
 from anydml.ops.enumerations import AxisDirection
 
@@ -69,7 +69,7 @@ class TopK(Descriptor):
     input_tensor: TensorDesc = input_field()
     output_value_tensor: TensorDesc = output_field()
     output_index_tensor: TensorDesc = output_field()
-    axis: int = uint()
+    axis: int = axis_field()
     k: int = uint()
 
     NAME = "TOP_K"
@@ -184,4 +184,5 @@ class TopK1(TopK):
     @property
     def direction(self) -> AxisDirection:
         """The value of `axis_direction`."""
-        return AxisDirection.parse(self.axis_direction)
+        direction: Any = self.axis_direction
+        return direction  # type: ignore[no-any-return]  # a member since `__post_init__`

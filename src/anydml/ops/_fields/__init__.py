@@ -5,9 +5,11 @@ general uses their `Kind`.
 """
 
 from anydml.ops._fields.arrays import FloatsKind, IntegersKind
-from anydml.ops._fields.base import BoolKind, EnumerationKind, IntKind, Kind
+from anydml.ops._fields.base import AxisKind, BoolKind, EnumerationKind, IntKind, Kind
 from anydml.ops._fields.info import FieldInfo, Role
 from anydml.ops._fields.makers import (
+    axes_field,
+    axis_field,
     boolean,
     count_of,
     enumeration,
@@ -35,6 +37,7 @@ from anydml.ops._fields.tensors import TensorKind
 
 __all__ = [
     "PREFIX",
+    "AxisKind",
     "BoolKind",
     "EnumerationKind",
     "FieldInfo",
@@ -52,6 +55,8 @@ __all__ = [
     "Size2D",
     "Size2DKind",
     "TensorKind",
+    "axes_field",
+    "axis_field",
     "boolean",
     "count_of",
     "enumeration",

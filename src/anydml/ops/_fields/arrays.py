@@ -8,6 +8,7 @@ from typing import Any
 
 from anydml.core import _json
 from anydml.core.levels import FeatureLevel
+from anydml.core.rules import UNKNOWN
 from anydml.core.tensor import MAX_DIMENSIONS
 from anydml.ops._fields.base import (
     INT32_MAX,
@@ -19,6 +20,7 @@ from anydml.ops._fields.base import (
     Siblings,
     integer_of,
     json_int,
+    json_int64,
 )
 from anydml.ops._fields.real import FloatKind
 
@@ -33,9 +35,12 @@ class IntegersKind(Kind):
     ----------
     signed : bool
         Whether they are INT.
+    axes : bool
+        Whether they are axes: a rule of the operator says which the tensor has.
     """
 
     signed: bool = False
+    axes: bool = False
 
     @property
     def text(self) -> str:
@@ -46,7 +51,7 @@ class IntegersKind(Kind):
         return f"a sequence of at most {MAX_DIMENSIONS} integers"
 
     def convert(self, value: Any) -> Any:
-        return tuple(map(integer_of, members_of(value)))
+        return tuple(n if n is UNKNOWN else integer_of(n) for n in members_of(value))
 
     def find_out_of_range(
         self, value: Any, siblings: Siblings, level: FeatureLevel
@@ -54,12 +59,13 @@ class IntegersKind(Kind):
         low, high, text = (
             (INT32_MIN, INT32_MAX, INT_TEXT) if self.signed else (0, _json.UINT32_MAX, UINT_TEXT)
         )
-        for i, number in enumerate(value):
-            if not low <= number <= high:
+        for i, number in enumerate(() if self.axes else value):
+            if number is not UNKNOWN and not low <= number <= high:
                 yield f"[{i}]", text, number
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
-        return tuple(_json.parse_members(value, json_int if self.signed else _json.json_uint32))
+        parse = json_int64 if self.axes else json_int if self.signed else _json.json_uint32
+        return tuple(_json.parse_members(value, parse))
 
     def write(self, value: Any) -> Any:
         return list(value)
@@ -78,14 +84,15 @@ class FloatsKind(Kind):
         return f"a sequence of at most {MAX_DIMENSIONS} numbers"
 
     def convert(self, value: Any) -> Any:
-        return tuple(map(_FLOAT.convert, members_of(value)))
+        return tuple(n if n is UNKNOWN else _FLOAT.convert(n) for n in members_of(value))
 
     def find_out_of_range(
         self, value: Any, siblings: Siblings, level: FeatureLevel
     ) -> Iterator[Outside]:
         for i, number in enumerate(value):
-            for _, rule, got in _FLOAT.find_out_of_range(number, siblings, level):
-                yield f"[{i}]", rule, got
+            if number is not UNKNOWN:
+                for _, rule, got in _FLOAT.find_out_of_range(number, siblings, level):
+                    yield f"[{i}]", rule, got
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
         return tuple(_json.parse_members(value, _json.json_float))

@@ -53,6 +53,10 @@ class Kind:
         """The attributes, before this one, whose values `parse` requires."""
         return frozenset()
 
+    def did_you_mean(self, value: Any) -> str:
+        """The end of a message about a value that is not accepted."""
+        return ""
+
     def convert(self, value: Any) -> Any:
         """Convert a value for the descriptor; raise TypeError or ValueError for another kind."""
         return integer_of(value)
@@ -79,6 +83,19 @@ class Kind:
     def short_repr(self, value: Any) -> str:
         """The text in the descriptor's `repr`: an expression that evaluates to the value."""
         return repr(value)
+
+
+@dataclass(frozen=True)
+class AxisKind(Kind):
+    """A UINT that is an axis: a rule of the operator says which the tensor has."""
+
+    def find_out_of_range(
+        self, value: Any, siblings: Siblings, level: FeatureLevel
+    ) -> Iterator[Outside]:
+        yield from ()
+
+    def parse(self, value: Any, siblings: Siblings) -> Any:
+        return json_int64(value)
 
 
 @dataclass(frozen=True)
@@ -152,6 +169,9 @@ class EnumerationKind(Kind):
     def choices(self) -> str:
         return self.accepted
 
+    def did_you_mean(self, value: Any) -> str:
+        return self.members.did_you_mean(value)
+
     def convert(self, value: Any) -> Any:
         return self.members.parse(value)
 
@@ -174,6 +194,7 @@ class EnumerationKind(Kind):
         return repr(value.suffix)
 
 
+json_int64 = _json.json_integer(-(2**63), 2**63 - 1)
 json_int = _json.json_integer(INT32_MIN, INT32_MAX)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from anydml.core.enums import NamedEnum
 from anydml.core.levels import FeatureLevel
 from anydml.ops._fields.arrays import FloatsKind, IntegersKind
-from anydml.ops._fields.base import BoolKind, EnumerationKind, IntKind, Kind
+from anydml.ops._fields.base import AxisKind, BoolKind, EnumerationKind, IntKind, Kind
 from anydml.ops._fields.info import Role
 from anydml.ops._fields.operators import NestedKind
 from anydml.ops._fields.real import FloatKind
@@ -53,6 +53,16 @@ def output_list() -> Any:
 def uint() -> Any:
     """A field for a UINT attribute."""
     return _field(Role.ATTRIBUTE, Kind())
+
+
+def axis_field() -> Any:
+    """A field for a UINT that is an axis."""
+    return _field(Role.ATTRIBUTE, AxisKind())
+
+
+def axes_field() -> Any:
+    """A field for an array of UINT that are axes."""
+    return _field(Role.ATTRIBUTE, IntegersKind(axes=True))
 
 
 def integer() -> Any:
