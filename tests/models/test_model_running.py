@@ -443,14 +443,15 @@ def test_blocks_of_an_elementwise_operator_count_for_the_memory_limit(tmp_path):
               "initialValues": {"value": -1, "valueCount": 4_000_000}}  # fmt: skip
     model = one_operator(desc, {"X": values}, {"Y": values})
     model["commands"][0]["bindings"] = {"InputTensor": "X", "OutputTensor": "Y"}
-    resources, block = 2 * 16_000_000, 2 * 8 * 32_768
+    width = dml.ElementWiseAbs.WORKING_BYTES  # of an element of the input or the output
+    resources, block = 2 * 16_000_000, 2 * width * 32_768
     with dml.num_threads(1):
         limits = Limits(tmp_path, memory_limit=resources + block)
         assert problems(tmp_path, model, limits) == []
         (problem,) = problems(tmp_path, model, Limits(tmp_path, memory_limit=resources + block - 1))
         assert f"got {resources + block}." in problem
         (problem,) = problems(tmp_path, model, limits, "reference")
-        assert f"got {3 * resources}." in problem
+        assert f"got {resources + 2 * width * 4_000_000}." in problem
 
 
 def test_intermediate_results_count_for_the_memory_limit(tmp_path):
@@ -464,7 +465,8 @@ def test_intermediate_results_count_for_the_memory_limit(tmp_path):
         "commands": [{"type": "dispatch", "dispatchable": "add",
                       "bindings": {"ATensor": "A", "BTensor": "A", "OutputTensor": "Y"}}],
     }  # fmt: skip
-    needed = 2 * 4000 + 4000 + 3 * 8000  # resources, the sum, what the sum is computed in
+    # The resources, the sum, and what the activation is computed in.
+    needed = 2 * 4000 + 4000 + 2 * 1000 * dml.ActivationRelu.WORKING_BYTES
     run(tmp_path, model, Limits(tmp_path, memory_limit=needed))
     with pytest.raises(ModelError, match=rf"intermediate results .* got {needed}\."):
         run(tmp_path, model, Limits(tmp_path, memory_limit=needed - 1))
