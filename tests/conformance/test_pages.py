@@ -148,6 +148,7 @@ def test_table(name):
 
 
 KINDS = {
+    fields.AxisKind: "UINT",
     fields.EnumerationKind: "UINT",
     fields.FloatKind: "FLOAT",
     fields.FloatsKind: "FLOAT_ARRAY",

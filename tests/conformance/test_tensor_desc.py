@@ -161,7 +161,7 @@ def test_device_kinds():
     )
     with pytest.raises(
         dml.DeviceError,
-        match="expected one of cpu, cuda, cuda:N, xla, xla:PLATFORM, reference, auto, got 'npu'",
+        match=r"^kind: expected one of cpu, .*, cuda:N, .*, reference, auto, got 'npu'",
     ):
         dml.Device("npu")
 

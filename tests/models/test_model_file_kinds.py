@@ -46,10 +46,9 @@ def saved(save, *arguments):
 
 
 FILES = {
-    "topk.onnx": (onnx(), "an ONNX model (protobuf)"),
     "called.json": (onnx(), "an ONNX model (protobuf)"),
-    "headless.onnx": (onnx(head=0), "an ONNX model (protobuf)"),
-    "long.onnx": (onnx(nodes=400), "an ONNX model (protobuf)"),
+    "headless.json": (onnx(head=0), "an ONNX model (protobuf)"),
+    "long.json": (onnx(nodes=400), "an ONNX model (protobuf)"),
     "a.npy": (saved(np.save, np.zeros(3)), "a NumPy array (.npy)"),
     "a.npz": (saved(np.savez, np.zeros(3)), "a ZIP archive"),
     "m.json.gz": (gzip.compress(TEXT.encode()), "gzip-compressed data"),
@@ -79,6 +78,17 @@ def test_what_a_file_is(name, command, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith(f"Error: Expected a JSON model of DxDispatch, got {kind}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_the_suffix_makes_an_onnx_model(command, tmp_path, capfd):
+    pytest.importorskip("onnx")
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x07\x12\xff")
+    assert cli.main([command, str(tmp_path / "m.onnx")]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("Error: Expected an ONNX model, got 'm.onnx'")
     assert err.count("\n") == 1
 
 

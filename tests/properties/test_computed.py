@@ -168,4 +168,5 @@ def test_axes_that_are_refused(kind):
     wrong = dataclasses.replace(desc, axes=(0, rank, 0, 2**32 - 1), axis_count=4)
     assert [v.path for v in CPU.check(wrong)] == [f"{kind.NAME}.Axes[{i}]" for i in (1, 2, 3)]
     wrong = dataclasses.replace(desc, axes=(0, 0), axis_count=1)
-    assert [v.path for v in CPU.check(wrong)] == [f"{kind.NAME}.AxisCount", f"{kind.NAME}.Axes[1]"]
+    paths = {v.path for v in CPU.check(wrong)}
+    assert paths == {f"{kind.NAME}.AxisCount", f"{kind.NAME}.Axes[1]"}

@@ -58,11 +58,11 @@ def reduced_sizes(sizes: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
 
 
 def _kept_sizes(sizes: Sequence[Any], axes: Sequence[int]) -> Any:
-    """The sizes of the output; unknown if there is no such axis."""
+    """The sizes of the output; unknown if there is no such axis, or one is repeated."""
 
     def kept() -> Any:
-        in_range = all(0 <= axis < len(sizes) for axis in axes)
-        return reduced_sizes(sizes, axes) if in_range else UNKNOWN
+        valid = all(0 <= axis < len(sizes) for axis in axes) and len({*axes}) == len(axes)
+        return reduced_sizes(sizes, axes) if valid else UNKNOWN
 
     return known(kept)
 
