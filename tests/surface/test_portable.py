@@ -111,6 +111,8 @@ except dml.DeviceError as error:
         "GPUs need the native modules, which this installation of anydml lacks; install a wheel "
         "for this platform, or build it with a C++20 compiler: pip install .",
     ]
+    out = command(WITHOUT_MODULES, "run", "--example", "ELEMENT_WISE_ADD1")  # with an activation
+    assert "OutputTensor" in out
     devices = command(WITHOUT_MODULES, "devices")
     assert "NumPy (no native modules installed)" in devices
 

@@ -149,6 +149,11 @@ def empty(shape: Sequence[int], dtype: Any, call: str, purpose: str) -> Array:
         raise AllocationError(call, size, purpose) from None
 
 
+def chain_operations() -> list[str]:
+    """Return no operation: elementwise chains run in NumPy's blocks."""
+    return []
+
+
 def function_call(kernel: str) -> Callable[..., Any]:
     """Return a call that leaves every array to the general path."""
     return _decline
