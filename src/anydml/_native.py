@@ -21,7 +21,17 @@ PORTABLE: Final = "python"
 def _extension() -> Any:
     if os.environ.get(VARIABLE) == PORTABLE or find_spec("anydml._bindings") is None:
         return import_module("anydml.portable.bindings")
-    return import_module("anydml._bindings")
+    try:
+        return import_module("anydml._bindings")
+    except ImportError as error:
+        raise _incomplete(str(error)) from error
+
+
+def _incomplete(reason: str) -> ImportError:
+    return ImportError(
+        f"anydml: the native modules of this installation cannot be used ({reason}); install "
+        "anydml again: pip install --force-reinstall --no-deps ."
+    )
 
 
 native: Final[Any] = _extension()
@@ -67,6 +77,8 @@ def require_extension(module: str) -> None:
 
 def _load() -> str:
     levels = usable_levels()
+    if not levels and not built_levels():
+        raise _incomplete("no kernel library, _kernels_*.so, is beside them")
     if not levels:
         runs = import_module("anydml._processor").levels()
         raise ImportError(

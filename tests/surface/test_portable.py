@@ -117,6 +117,32 @@ except dml.DeviceError as error:
     assert "NumPy (no native modules installed)" in devices
 
 
+@pytest.mark.skipif(not has_extension(), reason="there are no native modules")
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ("sys.modules['anydml._bindings'] = None", "import of anydml._bindings halted"),
+        ("os.path.exists = lambda path: False", "no kernel library, _kernels_*.so"),
+    ],
+)
+def test_an_incomplete_installation(before, reason):
+    script = (
+        "import importlib.util, os, sys\nfound = importlib.util.find_spec\n"
+        + f"""
+importlib.util.find_spec = lambda name, *rest: name
+{before}
+try:
+    import anydml
+except ImportError as error:
+    print(error)
+"""
+    )
+    message = run(script)
+    assert message.startswith("anydml: the native modules of this installation cannot be used")
+    assert reason in message
+    assert "pip install --force-reinstall" in message
+
+
 def test_other_libraries_without_native_modules():
     pytest.importorskip("torch")
     assert run(
