@@ -164,6 +164,7 @@ except ImportError as error:
 
 
 def test_the_commands_need_no_name_of_a_posix_system(tmp_path):
+    pytest.importorskip("igraph")
     before = LACKING + WITHOUT_MODULES
     (tmp_path / "data").mkdir()
     np.save(tmp_path / "data" / "x.npy", np.arange(4, dtype=np.float32))
