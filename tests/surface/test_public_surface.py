@@ -107,7 +107,7 @@ def _with_doctests():
 @pytest.mark.parametrize("name", list(_with_doctests()))
 def test_doctests(name):
     library = name.removeprefix("anydml.").partition(".")[0]
-    if library in ("dask", "jax", "torch"):
+    if library in ("dask", "jax", "onnx", "torch"):
         pytest.importorskip(library)
     module = importlib.import_module(name)
     before = dml.memory_pool().limit
