@@ -86,6 +86,28 @@ def test_kernels_have_the_bits_of_the_native_ones(kind):
             assert_same_bits(other, one)
 
 
+@pytest.mark.skipif(not has_extension(), reason="there are no native kernels to compare with")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint64", "complex64"])
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "mean", "min", "max"])
+def test_reductions_have_the_bits_of_the_native_ones(reduction, dtype):
+    if dtype == "complex64" and reduction in ("min", "max"):
+        pytest.skip("complex numbers have no order")
+    generator = np.random.default_rng(3)
+    for include_self in (True, False) if reduction == "mean" else (True,):
+        x, updates = (
+            contents(generator, shape, np.dtype(dtype), Flavour.SPECIAL) for shape in ((40,), (90,))
+        )
+        index = generator.integers(-30, 30, 90)
+        attributes = {"axis": 0, "reduction": reduction, "include_self": include_self}
+        results = [np.zeros_like(x) for _ in range(2)]
+        for module, result in zip((native, bindings), results, strict=True):
+            assert (
+                module.run("scatter_elements", [x, index, updates], [result], attributes, True, 1)
+                < 0
+            )
+        assert_same_bits(results[1], results[0])
+
+
 def test_every_native_kernel_has_one_on_numpy():
     assert {*native.kernels()} == {*bindings.kernels()}
 

@@ -371,19 +371,20 @@ def _flat(coordinates: Sequence[Array] | Array, shape: Sequence[int]) -> Array:
 
 def _scatter(x: Array, target: Array, updates: Array, y: Array, attributes: Attributes) -> None:
     """Combine the elements at positions `target` of the flattened input with updates."""
-    reduction, mean = attributes.get("reduction") or "none", attributes.get("mean", 0)
+    reduction, include_self = attributes.get("reduction") or "none", attributes.get("include_self")
     result = np.array(x, order="C").reshape(-1)
     if reduction == "none":
         result[target] = updates
     elif reduction in ("min", "max"):
         _extreme(result, target, updates, reduction == "max")
     else:
-        if mean == 2:
+        mean = reduction == "mean"
+        if mean and not include_self:
             result[target] = np.zeros((), result.dtype)
         with np.errstate(all="ignore"):
-            _accumulate(result, target, updates, reduction)
+            _accumulate(result, target, updates, "add" if mean else reduction)
         if mean:
-            _divide(result, target, mean == 1)
+            _divide(result, target, bool(include_self))
     y[...] = result.reshape(x.shape)
 
 
