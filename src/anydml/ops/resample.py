@@ -374,7 +374,7 @@ def _filter(e: Engine, x: Array, axis: int, at: Array, scale: float) -> Array:
         taken = taken.reshape(*x.shape[:axis], count, step, *x.shape[axis + 1 :])
         factors = weights.reshape(count, step, *rest)
         parts = xp.where(factors == 0, 0.0, taken * factors)  # even an infinite element
-        return sums[0] + parts.sum(axis + 1), sums[1] + weights.sum(1)
+        return sums[0] + xp.sum(parts, axis=axis + 1), sums[1] + xp.sum(weights, axis=1)
 
     zeros = xp.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), xp.float64)
     total, weight = e.repeat(np.asarray(steps), add, (zeros, xp.zeros(count, xp.float64)))
