@@ -106,7 +106,7 @@ def check_on_xla(kind, count):
     for seed, desc in descriptors(kind, count):
         program, run = run_of(desc)
         call = jax.jit(
-            lambda *arrays, run=run: xla.compute_run(run, arrays),
+            lambda *arrays, run=run: xla.compute_run(xla.ENGINE, run, arrays),
             compiler_options=xla.options("cpu")[0],
         )
         for flavour in (Flavour.RANDOM, Flavour.SPECIAL):
