@@ -17,6 +17,7 @@ import anydml as dml
 from anydml.ops._registry import OPERATORS
 from fuzz.targets.descriptor import Dispatch
 from support.choices import Seeded
+from support.descriptors import descriptor
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ def test_shared_and_separate_operators_under_changing_settings(seconds):
     kinds = list(dict.fromkeys(OPERATORS.values()))
 
     def make_operator(seed):
-        desc = shared(kinds[seed % len(kinds)], seed)
+        desc = descriptor(Seeded(seed), kinds[seed % len(kinds)])
         return desc, dml.Device("cpu").create_operator(desc).compile()
 
     shared = [make_operator(seed) for seed in range(2 * len(kinds))]
