@@ -91,7 +91,7 @@ def field(
 
 
 def partial_of(error: AnyDMLError) -> Any:
-    """What could be read of the value that an error is about, else UNKNOWN."""
+    """The part of an invalid value that could be read, else UNKNOWN."""
     return getattr(error, "partial", UNKNOWN)
 
 
@@ -145,7 +145,7 @@ class Faults:
         parse: Callable[[Any], Any],
         default: Any = _REQUIRED,
     ) -> Any:
-        """The same as `field`; what could be read of it, else UNKNOWN, if that raises."""
+        """Read a field; if that raises, return the part that could be read, else UNKNOWN."""
         try:
             return field(fields, name, parse, default)
         except AnyDMLError as error:

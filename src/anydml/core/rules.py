@@ -14,7 +14,7 @@ from anydml.core.errors import Violation
 T = TypeVar("T")
 
 Rules = Iterable["Violation | Rules"]
-"""What a rule yields: violations, and rules that end separately."""
+"""The items that a rule yields: violations, and rules that end separately."""
 
 
 class UnknownValueError(Exception):

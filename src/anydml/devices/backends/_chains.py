@@ -21,7 +21,7 @@ _FLOAT: Final = np.dtype(np.float32)
 
 
 class _UnknownOperationError(Exception):
-    """What native chains do not have."""
+    """An operation that native chains do not have."""
 
 
 @cache

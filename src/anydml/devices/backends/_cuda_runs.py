@@ -285,7 +285,7 @@ class CompiledRun:
         return list(first)
 
     def _function(self, shapes: Sequence[tuple[int, ...]] | None) -> Callable[..., list[Any]]:
-        """What is compiled: a function of known inputs, then of the others in order."""
+        """The compiled function: of known inputs, then of the others in order."""
         run = self.run
 
         def compute(*arguments: Any) -> list[Any]:
@@ -349,7 +349,7 @@ def no_arrays(shape: tuple[int, ...], kind: np.dtype[Any]) -> DeviceArray:
 
 
 def _imported(array: DeviceArray, memory: Memory) -> tuple[Any, str]:
-    """As an array of JAX, and the library that owns it; repeated elements are there once."""
+    """Convert to an array of JAX, with the library that owns it; repeats are there once."""
     sizes = tuple(
         1 if stride == 0 else n for n, stride in zip(array.shape, array.strides, strict=True)
     )

@@ -20,7 +20,7 @@ Names = dict[str, None]
 """A set in the order of insertion."""
 
 Specs: TypeAlias = Mapping[str | None, ArraySpec]
-"""What the calls of a program read and write, by name."""
+"""The shapes and types that the calls of a program read and write, by name."""
 
 Relayout: TypeAlias = Callable[[Any, Any], Any]
 """Makes an array in one layout of one in another, given the namespace of arrays."""
@@ -199,7 +199,7 @@ class Layout(NamedTuple):
 
 
 def relayout(source: Layout, target: Layout) -> Relayout | None:
-    """What reads the bytes of a dense array as another one: transposes, reshapes and broadcasts.
+    """Find how to read the bytes of a dense array as another one: transpose, reshape and broadcast.
 
     None where that is not enough, or reads beyond the end.
     """
