@@ -161,8 +161,11 @@ class Attention(Computed):
         mask_type, absences = attributes["mask_type"], [*_absences(set(specs))]
         buffer = attributes.get("buffer", 0)
         sizes = {} if absences else _sizes(shapes, heads, key_heads, mask_type, buffer)
-        typed = [(n, spec) for n, spec in specs.items()
-                 if n != "MaskTensor" and (n != _LENGTHS or differ(spec.dtype, _INT32))]  # fmt: skip
+        typed = [
+            (n, spec)
+            for n, spec in specs.items()
+            if n != "MaskTensor" and (n != _LENGTHS or differ(spec.dtype, _INT32))
+        ]
         dtype = typed[0][1].dtype if typed else UNKNOWN
         return Inferred.of(
             tuple(
