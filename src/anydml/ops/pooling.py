@@ -79,13 +79,13 @@ class Tensors(Pooling):
         whole, and ``partial`` has what was added.
         """
         found = super().attributes()
-        more = known(self._partial, found)
+        more = known(self._partial_windows, found)
         if more is UNKNOWN or not any(more):
             return found
         ends = [sum(pair) for pair in zip(found["end_padding"], more, strict=True)]
         return {**found, "end_padding": ends, "partial": more}
 
-    def _partial(self, attributes: Attributes) -> list[int]:
+    def _partial_windows(self, attributes: Attributes) -> list[int]:
         strides = attributes["strides"]
         rows = [
             self.input_tensor.sizes[2:], self.output_tensor.sizes[2:], attributes["window_size"],
