@@ -122,9 +122,9 @@ class Source:
         stored, rank = values.data.size, len(shape)
         if places.shape == (stored, rank):
             sizes = np.array(shape, np.int64)
-            good = bool(((0 <= places) & (places < sizes)).all())
+            good = bool(((places >= 0) & (places < sizes)).all())
             steps = [prod(shape[i + 1 :]) for i in range(rank)]
-            places = places @ np.array(steps, np.int64) if good else np.int64([-1])
+            places = places @ np.array(steps, np.int64) if good else np.full(1, -1)
         elif places.shape != (stored,):
             raise ModelError(
                 f"{label}: expected indices of shape {(stored,)} or {(stored, rank)}, got "
