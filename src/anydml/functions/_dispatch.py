@@ -28,7 +28,7 @@ def _torch(spec: FunctionSpec) -> Call:
 
 
 def _cupy(spec: FunctionSpec) -> Call:
-    from anydml._cupy import call_of
+    from anydml.functions._cupy import call_of
 
     return call_of(spec, _on_memory)
 
