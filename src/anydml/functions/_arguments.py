@@ -1,4 +1,4 @@
-"""What the array functions share: checking arguments, preparing outputs."""
+"""Checks of arguments and preparation of outputs, which the array functions share."""
 
 from __future__ import annotations
 
@@ -417,7 +417,7 @@ def _may_share_memory(a: Any, b: Any) -> bool:
 
 
 def wrap_result(result: Array, out: Any, wrap: Wrap) -> Any:
-    """What a function returns: a new array of the kind that came in, or the caller's."""
+    """Return the result of a function: an array of the kind that came in, or the caller's."""
     if out is None:
         return wrap(result)
     bump_version(out)

@@ -26,7 +26,7 @@ _LISTS: Final = frozenset((list, tuple))
 
 
 def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
-    """What calls a function on arrays of JAX: takes its arguments without ``out``, and ``out``."""
+    """Return the call of a function on JAX's arrays: of arguments without ``out``, and ``out``."""
     programs = Programs(spec)
     is_list, count, last, default = (
         spec.lists_operands, programs.count, programs.count - 1, programs.default,

@@ -1,4 +1,4 @@
-"""What `anydml check MODEL.onnx` says, as lines and as JSON."""
+"""The report of `anydml check MODEL.onnx`, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Unreadable:
 
 
 class Report:
-    """What is known of a model at a feature level.
+    """The verdicts on a model at a feature level.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Report:
         return Counter(item.place for item in self.judged)
 
     def warnings(self) -> list[str]:
-        """What holds for the whole model."""
+        """List warnings about the whole model."""
         found = [*self.model.source.warnings, *self.model.free_dimensions()]
         if self.level < LOWEST_DEVICE:
             found.append(
@@ -199,7 +199,7 @@ class Report:
 
 
 def _observed(item: Judged) -> list[str]:
-    """What DirectML accepts of a node although a page forbids it."""
+    """List what DirectML accepts of a node although a page forbids it."""
     found = [
         f"{desc.NAME}: {deviation.accepted} ({deviation.evidence})"
         for desc in item.descriptors
