@@ -14,7 +14,7 @@ from dask.array.utils import meta_from_array
 
 from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
-from anydml.functions import _arguments, _attributes
+from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
 from anydml.libraries import check_dtype, counterpart, promoted
 
@@ -46,7 +46,7 @@ class Namespace:
         return _graphs.lazy_as(value, name, like, like_name)
 
     def value_type(self, dtype: Any) -> Any:
-        return counterpart(_attributes.type_named(dtype), "dtype")
+        return counterpart(_arguments.type_named(dtype), "dtype")
 
     def index_type(self, dtype: Any, x: Lazy, sizes: Sequence[int]) -> Any:
         return _arguments.result_indices(dtype, meta_from_array(x), sizes, None, "index_dtype")

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.core.errors import ArgumentTypeError
-from anydml.functions import _arguments, _attributes, _engine
+from anydml.functions import _arguments, _engine
 from anydml.functions._function import Attributes, Call, FunctionSpec
 from anydml.libraries import (
     Array,
@@ -84,7 +84,7 @@ class Memory:
         ]
 
     def value_type(self, dtype: Any) -> np.dtype[Any]:
-        kind = _attributes.type_named(dtype)
+        kind = _arguments.type_named(dtype)
         _engine.know_type(dtype, kind)
         if self._out is None:
             check_dtype(self._first, kind, "dtype")

@@ -14,7 +14,7 @@ from jax import numpy as jnp
 from anydml import libraries as arrays
 from anydml.core.errors import ArgumentError
 from anydml.engines._jax import x64
-from anydml.functions import _arguments, _attributes
+from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._kernels import Traced
@@ -127,7 +127,7 @@ class Namespace:
         return self.place(array)
 
     def value_type(self, dtype: Any) -> Any:
-        kind = _attributes.type_named(dtype)
+        kind = _arguments.type_named(dtype)
         check_dtype(_EMPTY, kind, "dtype")
         return counterpart(kind, "dtype")
 
