@@ -265,7 +265,7 @@ def _max_pooled(x: Array, axes: Sequence[Axis], window: Any) -> Array:
 
 
 def _taps(x: Array, dimension: int, axis: Axis, value: Any) -> list[Array]:
-    """What each element of a window meets in all windows along one axis, padding included."""
+    """Slice out what each element of a window meets along one axis, padding included."""
     if axis.window > MOST_TAPS:
         raise NotTraced(f"windows of more than {MOST_TAPS} elements")
     end = (axis.count - 1) * axis.stride
@@ -320,7 +320,7 @@ def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Arra
 
 
 _MOST_PRODUCTS: Final = 2**31 // 256**2
-"""Of two bytes whose sum is an INT32."""
+"""Products of two bytes whose sum is an INT32."""
 
 
 def _by_integers(

@@ -7,11 +7,12 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import members_of
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Array,
     Attribute,
@@ -21,11 +22,20 @@ from anydml.functions._function import (
     Library,
     Saved,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import ArrayOf, NDArray, Operand, Options, Other, Out, Plain, Scalar
 from anydml.ops.join import Join
 
 _quick = _engine.function_call(Join.KERNEL)
+
+
+def members_of(arrays: Any) -> list[Any]:
+    """Return the members of the list that `join` takes, at least one."""
+    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
+    members = _arguments.members(arrays, "arrays")
+    if not members:
+        raise ArgumentError("arrays: expected at least one, got none")
+    return members
 
 
 def _as_arrays(lib: Library, arrays: Any, axis: Any = 0, promote: Any = False) -> tuple[Array, ...]:
