@@ -17,7 +17,7 @@ from anydml.core._json import did_you_mean
 from anydml.core.errors import ArgumentTypeError
 from anydml.functions._function import SPECS, FunctionSpec
 from anydml.functions._memory import on_memory
-from anydml.libraries import has_no_memory
+from anydml.libraries import has_no_memory, namespace_of
 
 Call = Callable[[tuple[Any, ...], Any], Any]
 """Takes the function's arguments without ``out``, and ``out``."""
@@ -110,9 +110,16 @@ def function_of(
     known = [one for one in parameters if one.kind is not Parameter.VAR_KEYWORD]
     call, public_signature = call_of(spec), signature(spec.function).replace(parameters=known)
     order = [*signature(spec.prepare).parameters][1:]
+    composes = {*public_signature.parameters} - {*order, "out"}
 
     def function(*positional: Any, **keywords: Any) -> Any:
         bound = public_signature.bind(*positional, **keywords)
+        if composes:  # by calls of the function on arrays of the library
+            operand = spec.operands[0]
+            bound.arguments[operand] = namespace_of(module.rpartition(".")[2]).asarray(
+                bound.arguments[operand]
+            )
+            return spec.function(*bound.args, **bound.kwargs)
         bound.apply_defaults()
         arguments = tuple(bound.arguments[name] for name in order)
         return call(arguments, bound.arguments["out"])

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, Unpack, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    SupportsIndex,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import numpy as np
 from numpy import ndarray
@@ -23,6 +33,7 @@ from anydml.functions._function import (
     Saved,
     call_with_numbers,
 )
+from anydml.functions._selection import Selection
 from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
@@ -131,8 +142,13 @@ TOP_K: Final = FunctionSpec(
 
 class _Options(IndexOptions[IndexType, Out], total=False):
     axis: SupportsIndex
-    largest: bool
+    largest: bool | None
     sorted: bool
+    mode: Literal["largest", "smallest"] | None
+    nan: Literal["largest", "last"]
+    tie_break: Literal["first", "last"]
+    lengths: Any
+    fill_value: float
 
 
 @overload
@@ -190,16 +206,22 @@ def top_k(
     k: SupportsIndex,
     *,
     axis: SupportsIndex = -1,
-    largest: bool = True,
+    largest: bool | None = None,
     sorted: bool = True,
     index_dtype: Any = None,
+    mode: Literal["largest", "smallest"] | None = None,
+    nan: Literal["largest", "last"] = "largest",
+    tie_break: Literal["first", "last"] = "first",
+    lengths: Any = None,
+    fill_value: Any = 0,
     out: Any = None,
     **unknown: Any,
 ) -> TopKResult[Any, Any]:
     """Return the k largest or smallest elements along an axis, sorted, with their indices.
 
     Ties are in ascending index order in both directions. NaN counts as larger than every number,
-    all NaNs tie, and -0.0 ties with +0.0. A returned value has the bits of the element.
+    all NaNs tie, and -0.0 ties with +0.0. A returned value has the bits of the element. The result
+    of a row does not depend on the other rows.
 
     Parameters
     ----------
@@ -211,13 +233,25 @@ def top_k(
     axis : int, optional
         The axis of n elements; the last by default.
     largest : bool, optional
-        Largest first, or (False) smallest first.
+        Largest first (the default), or (False) smallest first.
     sorted : bool, optional
-        Accepted for compatibility with ``torch.topk``; results are sorted in any case.
+        Whether the results are in the order of the values; with False, in that of the indices.
     index_dtype : optional
         The type of the indices: int64, int32, uint32 or uint64, as a name, a NumPy type or a type
         of the library. The default is the type of the indices in `out`, or the type that the
         library indexes with: ``np.intp``, int64 for PyTorch, JAX's default integer.
+    mode : {"largest", "smallest"}, optional
+        Another word for `largest`.
+    nan : {"largest", "last"}, optional
+        With "last", NaN is selected only when nothing else is left, in either mode.
+    tie_break : {"first", "last"}, optional
+        Which of equal elements comes first: the one with the lowest or with the highest index.
+    lengths : integer or array_like of integers, shape of `x` without the axis, optional
+        How many elements of each row count, in 0..n; the elements behind them are never selected.
+        Positions of the results without an element have index -1 and `fill_value`. Lengths outside
+        0..n are an error in NumPy arrays and lists, and limited to it elsewhere.
+    fill_value : number, optional
+        See `lengths`; 0 by default.
     out : tuple of two arrays, optional
         The arrays to write values and indices to, with the shape of `x` and k along the axis. None
         means that the call allocates this one.
@@ -250,6 +284,15 @@ def top_k(
     """
     if unknown:
         raise unknown_keyword(top_k, unknown)
+    if mode is not None or not (
+        nan == "largest" and tie_break == "first" and lengths is None and sorted is True
+    ):
+        options = Selection.of(mode, largest, nan, tie_break, sorted, lengths, fill_value)
+        if not options.is_plain:
+            return TopKResult(*options.select(top_k, x, k, axis, index_dtype, out))
+        largest = options.largest
+    elif largest is None:
+        largest = True
     if type(x) is ndarray and out is None:
         result = _quick(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:

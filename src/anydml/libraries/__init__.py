@@ -66,6 +66,7 @@ __all__ = [
     "is_added",
     "is_symbol",
     "is_true",
+    "namespace_of",
     "own_type",
     "packed_strides",
     "promoted",
@@ -76,6 +77,29 @@ __all__ = [
     "type_of",
     "unmasked",
 ]
+
+
+def namespace_of(*modules: str) -> Any:
+    """The namespace with the functions of a library, from modules of it; else NumPy's."""
+    for module in modules:  # with statements for imports, which torch.compile can trace
+        match module.partition(".")[0]:
+            case "torch":
+                import torch
+
+                return torch
+            case "jax" | "jaxlib":
+                import jax.numpy
+
+                return jax.numpy
+            case "cupy":
+                import cupy
+
+                return cupy
+            case "dask":
+                import dask.array
+
+                return dask.array
+    return np
 
 
 def as_numpy(value: Any, name: str) -> Array:
