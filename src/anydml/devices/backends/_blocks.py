@@ -118,7 +118,7 @@ def _numpy_step(run: Run, widening: Widening) -> Step:
         sources = [place[name] for name in call.inputs]
         name = call.outputs[0]
         definition, attributes = definition_of(call.kernel), dict(call.attributes)
-        kind = specs[name].dtype
+        kind = np.dtype(specs[name].dtype)
         casts = [(i, w) for i, w in enumerate(wide) if w and definition.WIDENS]
         plan.append((definition.compute, sources, casts, attributes, place[name], kind, dead))
     plan.reverse()
