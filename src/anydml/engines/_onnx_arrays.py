@@ -149,6 +149,8 @@ class Traced:
     def __sub__(self, other: Any) -> Any:
         if self.dtype.kind == "f" and isinstance(other, float | np.ndarray) and _is_zero(other):
             return self.astype(result_type(self, other))
+        if not isinstance(other, Traced) and result_type(self, other).kind == "f":
+            return elementwise("Add", self, -typed(other, result_type(self, other)))
         return elementwise("Sub", self, other)
 
     def __rsub__(self, other: Any) -> Any:
@@ -465,11 +467,11 @@ def as_bytes(x: Any) -> tuple[Any, Any] | None:
     subtracted = 0.0
     value = x.value
     node = x.graph.nodes.get(value)
-    if node is not None and node.operator == "Sub" and node.inputs[1] in x.graph.constants:
+    if node is not None and node.operator == "Add" and node.inputs[1] in x.graph.constants:
         constant = x.graph.constants[node.inputs[1]]
         if constant.size != 1:
             return None
-        subtracted, value = float(constant.reshape(-1)[0]), node.inputs[0]
+        subtracted, value = -float(constant.reshape(-1)[0]), node.inputs[0]
         node = x.graph.nodes.get(value)
     if node is None or node.operator != "Cast":
         return None

@@ -97,11 +97,14 @@ class Model(NamedTuple):
         The initializers that it lacks.
     values : list of Spec
         What its nodes compute.
+    is_fusible : bool
+        Whether convolutions may take the factors and terms behind them.
     """
 
     proto: Any
     apart: Mapping[str, NumpyArray]
     values: Sequence[Spec]
+    is_fusible: bool = True
 
 
 class Spec(NamedTuple):

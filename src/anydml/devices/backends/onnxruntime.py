@@ -32,6 +32,7 @@ from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_m
 from anydml.devices.threads import get_num_threads
 from anydml.engines._onnx import OnnxEngine
 from anydml.engines._onnx_arrays import Traced, value_of
+from anydml.engines._onnx_fusions import is_fusible
 from anydml.engines._onnx_graph import TYPES, Graph, Model, NotTraced, Spec
 from anydml.ops._registry import computation, is_computed
 
@@ -54,6 +55,9 @@ MOST_SESSIONS: Final = 8
 
 DISABLED: Final = ["DivMulFusion", "MatMulScaleFusion"]
 """Optimizations that fail on some graphs or numbers; the first also rounds differently."""
+
+FUSIONS: Final = ["ConvMulFusion", "ConvAddFusion"]
+"""Those that change the weights of convolutions."""
 
 GUARD: Final = "a number if results are right"
 """The output of a model that has its guards, added up."""
@@ -211,7 +215,7 @@ def traced(
         scalar = Spec(np.dtype(np.float32), ())
         total = reduce(add, (Traced(graph, guard, scalar) for guard in graph.guards))
         outputs[GUARD] = total.value
-    return graph.model(outputs, external)
+    return graph.model(outputs, external)._replace(is_fusible=is_fusible(graph))
 
 
 def session_nbytes(model: Model) -> int:
@@ -353,7 +357,7 @@ def _new_session(
     with translate_errors(name):
         session = onnxruntime.InferenceSession(
             model.proto.SerializeToString(), options, providers=["CPUExecutionProvider"],
-            disabled_optimizers=DISABLED,
+            disabled_optimizers=DISABLED if model.is_fusible else [*DISABLED, *FUSIONS],
         )  # fmt: skip
     has_guard = any(output.name == GUARD for output in model.proto.graph.output)
     held = [*model.apart.values(), *constants]
