@@ -208,8 +208,9 @@ class OnnxEngine:
         if count > MOST_STEPS:
             raise NotTraced(f"a sequence of more than {MOST_STEPS} steps")
         results = []
+        parts = [_parts(x) for x in xs]
         for i in range(count)[::-1] if backward else range(count):
-            carry, result = step(carry, tuple(x[i] for x in xs))
+            carry, result = step(carry, tuple(part[i] for part in parts))
             results.append(result)
         return carry, _XP.stack(results[::-1] if backward else results)
 
@@ -220,6 +221,14 @@ class OnnxEngine:
         if count > MOST_STEPS:
             raise NotTraced(f"a loop of more than {MOST_STEPS} steps")
         return _NUMPY.repeat(count, step, carry)
+
+
+def _parts(x: Array) -> list[Array]:
+    """The parts along the first axis, cut from fewer dimensions: it takes one node for each."""
+    if x.ndim < 2:
+        return [*x]
+    rows, flat = x.shape[1], x.reshape(-1, *x.shape[2:])
+    return [flat[i * rows : (i + 1) * rows] for i in range(len(x))]
 
 
 def _axes(

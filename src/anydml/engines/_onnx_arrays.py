@@ -27,6 +27,10 @@ _COMPARISONS: Final = frozenset(
     ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "IsNaN", "IsInf")
 )
 
+MOST_ROWS: Final = 32
+"""Of a matrix that is the second factor of a transposed product: ONNX Runtime copies it each time,
+and float64 matrices are not prepared, even if they are constant."""
+
 
 class Traced:
     """An array of a graph.
@@ -444,6 +448,10 @@ def product(a: Any, b: Any) -> Any:
     # ONNX Runtime prepares constant matrices if they have two dimensions.
     if not isinstance(b, Traced):
         b = _as_matrix(b, a.ndim)
+        if working == np.float64 and a.ndim == b.ndim == 2 and a.shape[0] <= MOST_ROWS:
+            operands = np.ascontiguousarray(b.T, working), permuted(typed(a, working), (1, 0))
+            result = emit("MatMul", operands, working, (b.shape[1], a.shape[0]))
+            return permuted(result, (1, 0)).astype(common)
     elif not isinstance(a, Traced):
         a = _as_matrix(a, b.ndim)
     result = emit("MatMul", (typed(a, working), typed(b, working)), working, shape)
