@@ -8,6 +8,7 @@ imported: an array of theirs that comes in shows that it is loaded.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -79,26 +80,16 @@ __all__ = [
 ]
 
 
+_NAMESPACES: Final = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy", "cupy": "cupy",
+                      "dask": "dask.array"}  # fmt: skip
+
+
 def namespace_of(*modules: str) -> Any:
-    """The namespace with the functions of a library, from modules of it; else NumPy's."""
-    for module in modules:  # with statements for imports, which torch.compile can trace
-        match module.partition(".")[0]:
-            case "torch":
-                import torch
-
-                return torch
-            case "jax" | "jaxlib":
-                import jax.numpy
-
-                return jax.numpy
-            case "cupy":
-                import cupy
-
-                return cupy
-            case "dask":
-                import dask.array
-
-                return dask.array
+    """The namespace of the functions of a loaded library, from modules of it; else NumPy's."""
+    for module in modules:
+        name = _NAMESPACES.get(module.partition(".")[0])
+        if name is not None:
+            return sys.modules[name]
     return np
 
 
