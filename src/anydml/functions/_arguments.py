@@ -484,10 +484,10 @@ def members_of(arrays: Any) -> list[Any]:
     """Return the members of the list that `join` takes, at least one."""
     if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
         raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
-    members = members(arrays, "arrays")
-    if not members:
+    found = members(arrays, "arrays")
+    if not found:
         raise ArgumentError("arrays: expected at least one, got none")
-    return members
+    return found
 
 
 def unpack_out(out: Any, count: int, names: str) -> Sequence[Any]:
