@@ -480,6 +480,16 @@ def members(value: Any, name: str) -> list[Any]:
         raise ArgumentTypeError(f"{name}: {error}") from error
 
 
+def members_of(arrays: Any) -> list[Any]:
+    """Return the members of the list that `join` takes, at least one."""
+    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
+    found = members(arrays, "arrays")
+    if not found:
+        raise ArgumentError("arrays: expected at least one, got none")
+    return found
+
+
 def unpack_out(out: Any, count: int, names: str) -> Sequence[Any]:
     """The members of an `out` for several results; None for each that is to be allocated."""
     if out is None:

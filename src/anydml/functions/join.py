@@ -7,8 +7,6 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.core._json import short_repr
-from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
 from anydml.functions._blocks import Composed
@@ -28,18 +26,8 @@ from anydml.ops.join import Join
 _quick = _engine.function_call(Join.KERNEL)
 
 
-def members_of(arrays: Any) -> list[Any]:
-    """Return the members of the list that `join` takes, at least one."""
-    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
-        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
-    members = _arguments.members(arrays, "arrays")
-    if not members:
-        raise ArgumentError("arrays: expected at least one, got none")
-    return members
-
-
 def _as_arrays(lib: Library, arrays: Any, axis: Any = 0, promote: Any = False) -> tuple[Array, ...]:
-    members = members_of(arrays)
+    members = _arguments.members_of(arrays)
     if _arguments.flag(promote, "promote"):
         return tuple(lib.promoted(members, "arrays"))
     first = lib.array(members[0], "arrays[0]")
@@ -155,5 +143,5 @@ def join(
         result = _quick(None, arrays, axis)
         if result is not None:
             return result
-    members = members_of(arrays)
+    members = _arguments.members_of(arrays)
     return dispatch(JOIN, (members, axis, promote), out)

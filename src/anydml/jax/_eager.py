@@ -14,9 +14,9 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ArgumentError, ArgumentTypeError
 from anydml.devices import threads
 from anydml.devices.backends import cuda
+from anydml.functions._arguments import members_of
 from anydml.functions._function import FunctionSpec
 from anydml.functions._memory import on_memory
-from anydml.functions.join import members_of
 from anydml.jax import _kernels
 from anydml.jax._calls import UnknownSizeError
 from anydml.jax._namespace import ARRAY
