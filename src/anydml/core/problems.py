@@ -150,7 +150,7 @@ class Problem(str):
 
     def reworded(self, text: str, *above: str | int) -> Problem:
         """Return the problem in other words, as seen from an outer object."""
-        return Problem(text, self.code, (*above, *self.location))
+        return Problem(text, self.code, (*above, *self.location), "", self.position)
 
     def below(self, path: str, *above: str | int) -> Problem:
         """Return the problem as seen from an outer object or array, with a longer path."""

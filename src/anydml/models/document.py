@@ -30,9 +30,7 @@ _WORDS: Final = {
 
 
 def read_document(path: str | Path, limits: Limits) -> Text | GraphDesc:
-    """Read a JSON object or a graph from a file or from standard input.
-
-    A graph is serialized, or an object with a member ``Nodes``.
+    """Read a JSON object or a serialized graph from a file or from standard input.
 
     Raises
     ------
@@ -42,13 +40,7 @@ def read_document(path: str | Path, limits: Limits) -> Text | GraphDesc:
     data = _standard_input(limits) if str(path) == STANDARD_INPUT else _file(Path(path), limits)
     if is_flatbuffer(data):
         return graph_from_bytes(data, _constants(folder_of(path, limits), (), limits.memory_limit))
-    document = parse(data)
-    if "Nodes" not in document:
-        return document
-    try:
-        return GraphDesc.from_json(document)
-    except ModelError as error:
-        raise ModelError(*placed(error.problems, data)) from error
+    return parse(data)
 
 
 def folder_of(path: str | Path, limits: Limits) -> Folder | None:
@@ -87,6 +79,20 @@ def _limited(file: BinaryIO, limits: Limits) -> bytes:
                 "got a larger one."
             )
     return bytes(data)
+
+
+def json_graph(document: Text) -> GraphDesc:
+    """Read the graph that a JSON object describes.
+
+    Raises
+    ------
+    ModelError
+        Members are missing or wrong: all of them at once, with their lines and columns.
+    """
+    try:
+        return GraphDesc.from_json(document)
+    except ModelError as error:
+        raise ModelError(*placed(error.problems, document.data)) from error
 
 
 def read_graph(place: Place, memory_limit: int) -> GraphDesc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -22,6 +22,7 @@ from anydml.models.commands import Command, Dispatch, Print, read_command
 from anydml.models.document import (
     STANDARD_INPUT,
     folder_of,
+    json_graph,
     read_document,
     unread_members,
     unread_names,
@@ -73,6 +74,9 @@ class Model:
         Limits that it has been read with.
     text : bytes
         What it has been read from; empty for a graph.
+    alone : bool
+        Whether it is an operator, or a JSON graph beside which no input has a file: there is
+        nothing to run it with.
     """
 
     resources: Mapping[str, Resource]
@@ -85,12 +89,14 @@ class Model:
     name: str
     limits: Limits
     text: bytes = b""
+    alone: bool = False
 
 
 def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     """Read a model; parts that are wrong are left out and reported in ``problems``.
 
-    The model of a file of one graph, serialized or as JSON, runs it and prints its outputs.
+    The model of a file of one graph, serialized or as JSON, runs it and prints its outputs. The
+    model of an operator, which has a member ``type`` and no ``dispatchables``, has no commands.
 
     Raises
     ------
@@ -107,6 +113,13 @@ def model_of(document: Text | GraphDesc, path: str | Path, limits: Limits) -> Mo
     folder = folder_of(path, limits)
     if isinstance(document, GraphDesc):
         return graph_model(document, name, folder, limits)
+    if "Nodes" in document:
+        graph = json_graph(document)
+        model = graph_model(graph, name, folder, limits)
+        missing = [tensor.name not in model.resources for tensor in graph.inputs]
+        return replace(model, alone=bool(missing) and all(missing))
+    if "type" in document and "dispatchables" not in document:
+        return operator_model(document, name, limits)
     return json_model(document, name, folder, limits)
 
 
@@ -151,6 +164,22 @@ def json_model(document: Text, name: str, folder: Folder | None, limits: Limits)
         dict.fromkeys(resources), dict.fromkeys(dispatchables), found, warnings, name, limits,
         document.data,
     )  # fmt: skip
+
+
+def operator_model(document: Text, name: str, limits: Limits) -> Model:
+    """Make a model that has an operator, and nothing to bind to it."""
+    found: dict[str, Dispatchable] = {}
+    parts = _read_parts("dispatchables", {name: document}, found, _read_operator)
+    problems = reported(parts)
+    warnings = reported(unread_members(words("dispatchables", name), document, name in found))
+    return Model({}, found, {}, (), (name,), problems, warnings, name, limits, alone=True)
+
+
+def _read_operator(name: str, document: Text) -> Dispatchable:
+    try:
+        return read_dispatchable(name, document)
+    except ModelError as error:
+        raise ModelError(*placed(error.problems, document.data)) from error
 
 
 def reported(texts: Iterable[str]) -> tuple[str, ...]:
