@@ -30,8 +30,8 @@ DIFFERENT = {
 """Tests whose values differ, with the decision."""
 
 CODES = {
-    "no_kernel", "shader", "no_kernel_for_version", "no_kernel_for_type", "not_supported", "not_a_tensor",
-    "control_flow", "refused",
+    "no_kernel", "no_kernel_for_version", "no_kernel_for_type", "not_supported", "not_a_tensor",
+    "control_flow", "refused", "shader",
 }  # fmt: skip
 """Why a model does not run by DirectML's operators alone."""
 
