@@ -129,6 +129,16 @@ def test_gaps_that_a_later_node_reads_are_zero():
     assert got.tolist() == [one, 0, one, 0, one, 0, 0, 0, one, 0, one, 0, one]
 
 
+def test_what_the_flag_for_half_precision_takes():
+    graph = dml.GraphBuilder()
+    desc = graph.build(y=graph.activation_relu(graph.input("x", dml.TensorDesc("FLOAT32", (2,)))))
+    device = dml.Device("cpu")
+    with pytest.raises(dml.ArgumentTypeError, match="allow_half_precision: expected a bool, got 1"):
+        device.compile_graph(desc, allow_half_precision=1)
+    compiled = device.compile_graph(desc, allow_half_precision=True)
+    assert compiled(x=np.float32([-1, 2]))["y"].tolist() == [0, 2]
+
+
 def test_unused_outputs_and_one_output_twice():
     graph = dml.GraphBuilder()
     x = graph.input("x", F)

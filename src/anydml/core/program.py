@@ -244,6 +244,8 @@ class Program:
         What calls pass to later calls.
     constants : tuple of Constant
         Operands whose elements are known.
+    allows_half : bool
+        Whether products of FLOAT32 may be as precise as those of FLOAT16.
     """
 
     name: str
@@ -252,6 +254,7 @@ class Program:
     calls: tuple[KernelCall, ...]
     intermediates: tuple[Intermediate, ...] = ()
     constants: tuple[Constant, ...] = ()
+    allows_half: bool = False
 
     def clamped(self) -> Program:
         """Return a program that reads the nearest element for an index that is out of range."""

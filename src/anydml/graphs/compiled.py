@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError
-from anydml.devices.dispatch import Compiled, Point
+from anydml.devices.dispatch import Compiled, Point, allowing_half
 from anydml.graphs.check import violations
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, lower
@@ -28,6 +28,8 @@ class CompiledGraph(Compiled):
         The graph.
     device : Device
         Where it runs, and whose feature level decides.
+    allow_half_precision : bool, optional
+        As `Device.compile_graph` takes it.
 
     Raises
     ------
@@ -50,7 +52,11 @@ class CompiledGraph(Compiled):
     """
 
     def __init__(
-        self, desc: GraphDesc, device: Device, owned: Mapping[str, Any] | None = None
+        self,
+        desc: GraphDesc,
+        device: Device,
+        allow_half_precision: bool = False,
+        owned: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(desc, GraphDesc):
             raise ArgumentTypeError(f"desc: expected a GraphDesc, got {short_repr(desc)}")
@@ -60,7 +66,7 @@ class CompiledGraph(Compiled):
         self._desc = desc
         self._device = device
         lowered = lower(desc)
-        program = lowered.program
+        program = allowing_half(lowered.program, allow_half_precision)
         points = [
             Point(slot.name, slot.name, (lowered.tensors[slot.name],), False, output, (slot,))
             for slots, output in ((program.inputs, False), (program.outputs, True))
@@ -78,8 +84,10 @@ class CompiledGraph(Compiled):
         """The device that it was compiled for."""
         return self._device
 
-    def __reduce__(self) -> tuple[type[CompiledGraph], tuple[GraphDesc, Device, dict[str, Any]]]:
-        return type(self), (self._desc, self._device, self._owned)
+    def __reduce__(
+        self,
+    ) -> tuple[type[CompiledGraph], tuple[GraphDesc, Device, bool, dict[str, Any]]]:
+        return type(self), (self._desc, self._device, self.program.allows_half, self._owned)
 
     def __repr__(self) -> str:
         names = [", ".join(point.name for point in side) for side in (self._inputs, self._outputs)]

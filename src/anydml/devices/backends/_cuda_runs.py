@@ -26,12 +26,12 @@ from anydml.devices.backends._sequence import Step
 from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends._xla_calls import custom_call
 from anydml.devices.backends.xla import (
-    ENGINE,
     calculates,
+    engine,
     first_working,
     translate_errors,
 )
-from anydml.engines._jax import x64
+from anydml.engines._jax import JaxEngine, x64
 from anydml.libraries import DeviceArray, as_operand, packed_strides
 from anydml.libraries._jax import capsule_of, from_device_array
 from anydml.ops._registry import computation
@@ -77,10 +77,10 @@ def compiled_runs(
         raise _no_gpu(program, device, str(error)) from None
     if not places:
         raise _no_gpu(program, device, "JAX does not list this GPU")
-    calls = _Calls(program)
+    calls, computing = _Calls(program), engine(places[0].platform, program)
     partitioned, runs = partition(program, _joins, keeps=calculates)
     return partitioned, {
-        kernel: CompiledRun(program.name, run, places[0], memory_on, cache, calls)
+        kernel: CompiledRun(program.name, run, places[0], memory_on, cache, calls, computing)
         for kernel, run in runs.items()
     }
 
@@ -152,9 +152,11 @@ class CompiledRun:
         memory_on: Callable[[int], Memory],
         cache: str,
         native_call: _Calls,
+        computing: JaxEngine,
         known: Mapping[int, DeviceArray] | None = None,
     ) -> None:
-        self._made_of = name, run, place, memory_on, cache, native_call
+        self._made_of = name, run, place, memory_on, cache, native_call, computing
+        self._computing = computing
         self._cache = cache
         self._native_call = native_call
         self.run = run
@@ -295,7 +297,7 @@ class CompiledRun:
                 natural = run.specs[name].shape
                 is_padded = inputs[i].ndim != len(natural)
                 arrays.append(inputs[i].reshape(natural) if is_padded else inputs[i])
-            results = compute_run(ENGINE, run, arrays, self._native_call)
+            results = compute_run(self._computing, run, arrays, self._native_call)
             if shapes is None:
                 return results
             return [x.reshape(shape) for x, shape in zip(results, shapes, strict=True)]

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import jax
 import numpy as np
+from jax import lax
 
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import KernelCall, Program
@@ -26,10 +27,10 @@ from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_m
 from anydml.engines._jax import JaxEngine, x64
 from anydml.ops._registry import computation, is_computed
 
-ENGINE: Final = JaxEngine()
-
 MOST_CONSTANT_BYTES: Final = 64 << 20
 """Of the owned tensors of a run that are compiled as constants on a CPU; others are arguments."""
+
+_GPUS: Final = "gpu", "cuda"
 
 _OPTIONS: Final = {
     "xla_allow_excess_precision": False,  # FLOAT16 is rounded between two calls
@@ -56,10 +57,18 @@ def options(platform: str) -> list[dict[str, Any]]:
     """How XLA compiles for a platform: the first of these that works for a program."""
     if platform == "cpu":
         return [{**_OPTIONS, **_CPU_OPTIONS}]
-    if platform not in ("gpu", "cuda"):
+    if platform not in _GPUS:
         return [{**_OPTIONS}]
     own = {**_OPTIONS, **_GPU_OPTIONS}
     return [{**own, **_GRAPH_OPTIONS}, own, {**_OPTIONS}]
+
+
+def engine(platform: str, program: Program) -> JaxEngine:
+    """What computes a program on a platform."""
+    is_reduced = program.allows_half
+    return JaxEngine(
+        platform in _GPUS, lax.Precision.DEFAULT if is_reduced else lax.Precision.HIGHEST
+    )
 
 
 def first_working(platform: str, make: Callable[[dict[str, Any]], Any]) -> Any:
@@ -127,10 +136,11 @@ class XlaBackend:
         program, runs = partition(program, joins, keeps=calculates)
         place = self._first if self._platform else None
         platform = self._first.platform
+        computing = engine(platform, program)
 
         def step_of(call: KernelCall) -> Step:
             if call.kernel in runs:
-                return _Step(name, runs[call.kernel], place, platform)
+                return _Step(name, runs[call.kernel], place, platform, computing)
             return kernel_step(call)
 
         return HostExecutable(program, step_of, HostMemory(partial(block, name)))
@@ -159,9 +169,15 @@ class _Step:
     """
 
     def __init__(
-        self, name: str, run: Run, place: Any, platform: str, known: Mapping[int, Any] | None = None
+        self,
+        name: str,
+        run: Run,
+        place: Any,
+        platform: str,
+        computing: JaxEngine,
+        known: Mapping[int, Any] | None = None,
     ) -> None:
-        self._made_of = name, run, place, platform
+        self._made_of = name, run, place, platform, computing
         self._name = name
         self._place = jax.default_device(place) if place else nullcontext()
         arrays = {i: unrepeated(x) for i, x in (known or {}).items()}
@@ -175,7 +191,7 @@ class _Step:
 
         def call(*arguments: Any) -> list[Any]:
             inputs = {**constants, **dict(zip(order, arguments, strict=True))}
-            return compute_run(ENGINE, run, [inputs[i] for i in range(len(run.inputs))])
+            return compute_run(computing, run, [inputs[i] for i in range(len(run.inputs))])
 
         self._function = call
         self._platform = platform
