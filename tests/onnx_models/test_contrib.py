@@ -3,37 +3,9 @@
 import numpy as np
 import onnx.helper as oh
 import pytest
-from building import FLOAT, compare, floats, model_of
-from onnx import TensorProto
+from building import FLOAT, UINT8, bytes_of, compare, floats, model_of, one
 
 import anydml as dml
-
-UINT8, INT8 = TensorProto.UINT8, TensorProto.INT8
-
-
-def one(operator, inputs, weights=None, kind=FLOAT, outputs=1, **attributes):
-    """A model of one node, and its inputs."""
-    names = [*inputs, *(weights or {})]
-    order = attributes.pop("order", names)
-    middle = attributes.pop("middle", False)
-    results = [f"y{i}" if middle or i + 1 in (1, outputs) else "" for i in range(outputs)]
-    node = oh.make_node(operator, order, results, domain="com.microsoft", **attributes)
-    types = {np.dtype("f4"): FLOAT, np.dtype("u1"): UINT8, np.dtype("i1"): INT8}
-    declared = {name: (types[array.dtype], list(array.shape)) for name, array in inputs.items()}
-    model = model_of(
-        [node], declared, {name: kind for name in results if name}, weights,
-        domains=["com.microsoft"],
-    )  # fmt: skip
-    return model, inputs
-
-
-def bytes_of(seed, *shape):
-    return np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
-
-
-def signed(seed, *shape):
-    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
-
 
 SCALE, ZERO = np.float32(0.5), np.uint8(100)
 PAIR = {"xs": np.float32(0.25), "xz": np.uint8(128), "ys": np.float32(0.5), "yz": np.uint8(110)}

@@ -23,6 +23,24 @@ class UnsupportedError(Exception):
     """A node that the provider leaves to the CPU, with the reason."""
 
 
+class RefusedError(UnsupportedError):
+    """A node for which the provider fails to make a kernel, so that it opens no session.
+
+    Parameters
+    ----------
+    path : str
+        The input or attribute.
+    rule : str
+        The accepted values.
+    got : object
+        Another value.
+    """
+
+    def __init__(self, path: str, rule: str, got: object) -> None:
+        super().__init__(f"{path}: expected {rule}, got {got}")
+        self.path, self.rule, self.got = path, rule, got
+
+
 @dataclass
 class Operand:
     """A tensor that a node reads.
