@@ -113,7 +113,11 @@ Gather<kDims> table_of(const Job& job) {
   return result;
 }
 
-enum class Way { units, runs, rows };
+using Way = GatherWay;
+
+std::vector<Define> variant_of(Way way, Int size, Int index) {
+  return {{"WAY", static_cast<Int>(way)}, {"SIZE", size}, {"INDEX", index}};
+}
 
 // Rows of at least this many bytes are faster than units.
 constexpr Int min_row_bytes(Int unit) {
@@ -187,8 +191,7 @@ bool launch(Job job, bool last, const BadIndexReport& report, Queue& queue) {
       : is_small_rank    ? "gather_units_few"
                          : "gather_units_many";
   Function& function = queue.function(
-      "gather", entry,
-      {{"SIZE", way == Way::rows && !lines ? 1 : job.unit}, {"INDEX", job.index_size}});
+      "gather", entry, variant_of(way, way == Way::rows && !lines ? 1 : job.unit, job.index_size));
   if (is_small_rank)
     queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kSmallDims>(job));
   else
@@ -276,7 +279,7 @@ void check(const Tensor& indices, const void* data, const Job& job, const BadInd
       result.strides[i] = part.strides[i];
     }
     queue.launch(
-        queue.function("gather", "gather_check", {{"SIZE", 1}, {"INDEX", indices.element_size}}),
+        queue.function("gather", "gather_check", variant_of(Way::check, 1, indices.element_size)),
         {blocks_for(result.count, kGatherThreads * kGatherUnroll)}, {kGatherThreads}, 0, report,
         result);
   };
@@ -391,8 +394,14 @@ void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices,
 
 std::vector<Variant> gather_variants() {
   std::vector<Variant> all{{"bad_index", {}}};
-  for (Int size : {1, 2, 4, 8, 16})
-    for (Int index : {4, 8}) all.push_back({"gather", {{"SIZE", size}, {"INDEX", index}}});
+  for (Int index : {4, 8}) {
+    for (Int size : {1, 2, 4, 8, 16}) {
+      all.push_back({"gather", variant_of(Way::units, size, index)});
+      if (size <= 8) all.push_back({"gather", variant_of(Way::runs, size, index)});
+    }
+    for (Int size : {1, 16}) all.push_back({"gather", variant_of(Way::rows, size, index)});
+    all.push_back({"gather", variant_of(Way::check, 1, index)});
+  }
   return all;
 }
 
