@@ -115,10 +115,6 @@ Gather<kDims> table_of(const Job& job) {
 
 using Way = GatherWay;
 
-std::vector<Define> variant_of(Way way, Int size, Int index) {
-  return {{"WAY", static_cast<Int>(way)}, {"SIZE", size}, {"INDEX", index}};
-}
-
 // Rows of at least this many bytes are faster than units.
 constexpr Int min_row_bytes(Int unit) {
   return unit <= 2 ? 64 : unit == 4 ? 128 : unit == 8 ? 256 : 512;
@@ -190,8 +186,10 @@ bool launch(Job job, bool last, const BadIndexReport& report, Queue& queue) {
       : way == Way::runs ? (is_small_rank ? "gather_runs_few" : "gather_runs_many")
       : is_small_rank    ? "gather_units_few"
                          : "gather_units_many";
-  Function& function = queue.function(
-      "gather", entry, variant_of(way, way == Way::rows && !lines ? 1 : job.unit, job.index_size));
+  Function& function = queue.function("gather", entry,
+                                      {{"WAY", static_cast<Int>(way)},
+                                       {"SIZE", way == Way::rows && !lines ? 1 : job.unit},
+                                       {"INDEX", job.index_size}});
   if (is_small_rank)
     queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kSmallDims>(job));
   else
@@ -279,7 +277,9 @@ void check(const Tensor& indices, const void* data, const Job& job, const BadInd
       result.strides[i] = part.strides[i];
     }
     queue.launch(
-        queue.function("gather", "gather_check", variant_of(Way::check, 1, indices.element_size)),
+        queue.function(
+            "gather", "gather_check",
+            {{"WAY", static_cast<Int>(Way::check)}, {"SIZE", 1}, {"INDEX", indices.element_size}}),
         {blocks_for(result.count, kGatherThreads * kGatherUnroll)}, {kGatherThreads}, 0, report,
         result);
   };
@@ -395,12 +395,13 @@ void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices,
 std::vector<Variant> gather_variants() {
   std::vector<Variant> all{{"bad_index", {}}};
   for (Int index : {4, 8}) {
-    for (Int size : {1, 2, 4, 8, 16}) {
-      all.push_back({"gather", variant_of(Way::units, size, index)});
-      if (size <= 8) all.push_back({"gather", variant_of(Way::runs, size, index)});
-    }
-    for (Int size : {1, 16}) all.push_back({"gather", variant_of(Way::rows, size, index)});
-    all.push_back({"gather", variant_of(Way::check, 1, index)});
+    const auto add = [&](Way way, Int size) {
+      all.push_back({"gather", {{"WAY", static_cast<Int>(way)}, {"SIZE", size}, {"INDEX", index}}});
+    };
+    for (Int size : {1, 2, 4, 8, 16}) add(Way::units, size);
+    for (Int size : {1, 2, 4, 8}) add(Way::runs, size);
+    for (Int size : {1, 16}) add(Way::rows, size);
+    add(Way::check, 1);
   }
   return all;
 }

@@ -124,15 +124,6 @@ int key_width(Int slices) {
   return slices < 0xFF ? 1 : slices < 0xFFFF ? 2 : slices < 0xFFFFFFFF ? 4 : 8;
 }
 
-namespace {
-
-// Of kernels that read indices.
-std::vector<Define> variant_of(const Job& job) {
-  return {{"INDEX", static_cast<Int>(job.indices.type)}};
-}
-
-}  // namespace
-
 void find_keys(const Job& job, void* keys, int width, unsigned* winners,
                const BadIndexReport& report, Queue& queue) {
   Layout from = job.index_tuples, base = job.base;
@@ -140,7 +131,8 @@ void find_keys(const Job& job, void* keys, int width, unsigned* winners,
   collapse(both);
   Tuples tuples = tuples_of(job);
   tuples.width = width;
-  queue.launch(queue.function("scatter_keys", "scatter_keys", variant_of(job)),
+  queue.launch(queue.function("scatter_keys", "scatter_keys",
+                              {{"INDEX", static_cast<Int>(job.indices.type)}}),
                {blocks_for(tuples.count, kKeysPerThread * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, places_of(from, &base), tuples, keys, winners, report);
 }
@@ -151,7 +143,8 @@ void check_indices(const Job& job, const BadIndexReport& report, Queue& queue) {
   if (!packed || unit_of(job.index_data) < 16)
     return find_keys(job, nullptr, 0, nullptr, report, queue);
   const Int count = indices.layout.count(), lines = (count * indices.element_size + 15) / 16;
-  queue.launch(queue.function("scatter_keys", "scatter_check", variant_of(job)),
+  queue.launch(queue.function("scatter_keys", "scatter_check",
+                              {{"INDEX", static_cast<Int>(job.indices.type)}}),
                {blocks_for(lines, kCheckLinesPerThread * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, Offset{count}, tuples_of(job), report);
 }
