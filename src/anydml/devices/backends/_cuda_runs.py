@@ -22,10 +22,12 @@ from anydml.core.errors import DeviceError
 from anydml.core.program import ArraySpec, KernelCall, Program, Slot
 from anydml.devices.backends._code_cache import compiled
 from anydml.devices.backends._partition import Run, partition
-from anydml.devices.backends._sequence import Step
+from anydml.devices.backends._sequence import DirectCall, Step
 from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends._xla_calls import custom_call
 from anydml.devices.backends.xla import (
+    are_bound,
+    are_representable,
     calculates,
     engine,
     first_working,
@@ -195,12 +197,9 @@ class CompiledRun:
         self._kept.add(event, (results, operands, inputs))
         return -1
 
-    def direct(
-        self, inputs: Sequence[Slot], outputs: Sequence[Slot]
-    ) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
-        """`Executable.direct` for a program of this run alone, whose inputs are in this order."""
+    def direct(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> DirectCall:
+        """As `Direct.direct`."""
         expected = [(slot.name, slot.declared, np.dtype(slot.spec.dtype)) for slot in inputs]
-        is_wide = any(np.dtype(slot.spec.dtype).itemsize == 8 for slot in outputs)
         at = [self.run.outputs.index(slot.name) for slot in outputs]
         names = [slot.name for slot in outputs]
         declared = {slot.name: slot.declared for slot in outputs}
@@ -223,14 +222,8 @@ class CompiledRun:
             return {name: results[i] for name, i in zip(names, at, strict=True)}
 
         def on_jax(arrays: list[Any]) -> list[Any] | None:
-            if is_wide and not jax.config.jax_enable_x64:
+            if not are_bound(arrays, inputs, self.place) or not are_representable(outputs):
                 return None
-            for array, (_, sizes, dtype) in zip(arrays, expected, strict=True):
-                if isinstance(array, jax.core.Tracer) or array.is_deleted():
-                    return None
-                is_here = array.devices() == {self.place}
-                if not is_here or array.shape != sizes or array.dtype != dtype:
-                    return None
             with x64(), jax.default_device(self.place), translate_errors(self._name):
                 return self._compute(arrays, "jaxlib", shapes)
 
