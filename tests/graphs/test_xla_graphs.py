@@ -177,12 +177,8 @@ def test_arrays_of_jax_are_results():
     w = graph.input("w", T("FLOAT32", (1, 1, 3, 2), flags="OWNED_BY_DML"))
     total = graph.gemm(x, w)
     desc = graph.build(y=total, z=graph.reduce(total, function="ARGMAX", axes=(3,)))
-    compiled = (
-        dml.Device("xla")
-        .compile_graph(desc)
-        .initialize(w=X.reshape(1, 1, -1)[..., :6].reshape(1, 1, 3, 2))
-    )
     values = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    compiled = dml.Device("xla").compile_graph(desc).initialize(w=values.reshape(1, 1, 3, 2))
     expected, bound = compiled(x=values), jax.numpy.asarray(values)
     with jax.transfer_guard("disallow"):
         found = compiled(x=bound)
@@ -190,13 +186,8 @@ def test_arrays_of_jax_are_results():
         assert isinstance(result, jax.Array)
         assert result.devices() == bound.devices()
         np.testing.assert_array_equal(result, expected[name])
-    assert compiled.program.outputs[0].declared == found["y"].shape
-    wrong = jax.numpy.zeros((1, 1, 3, 3))
     with pytest.raises(dml.BindingError, match="x: expected"):
-        compiled(x=wrong)
-    bound.delete()
-    with pytest.raises((dml.BindingError, RuntimeError)):
-        compiled(x=bound)
+        compiled(x=jax.numpy.zeros((1, 1, 3, 3)))
 
 
 @pytest.mark.parametrize("allowed", [False, True])

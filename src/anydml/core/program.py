@@ -244,6 +244,9 @@ class Program:
         What calls pass to later calls.
     constants : tuple of Constant
         Operands whose elements are known.
+    held : tuple of (str, str) pairs
+        Inputs that nobody binds, each with the output of its type and sizes whose memory has its
+        elements when a run begins; with an empty name, the elements are zeros.
     allows_half : bool
         Whether products of FLOAT32 may be as precise as those of FLOAT16.
     """
@@ -254,6 +257,7 @@ class Program:
     calls: tuple[KernelCall, ...]
     intermediates: tuple[Intermediate, ...] = ()
     constants: tuple[Constant, ...] = ()
+    held: tuple[tuple[str, str], ...] = ()
     allows_half: bool = False
 
     def clamped(self) -> Program:

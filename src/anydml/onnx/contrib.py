@@ -131,21 +131,50 @@ def _concat(node: Any, inputs: Operands) -> Found:
     return [(kind, tuple(first))]
 
 
-def _convolved(node: Any, inputs: Operands) -> Found:
-    x, w = inputs[:2]
-    if x is None or w is None or x.sizes is None or w.sizes is None:
-        return [] if x is None else [(x.type, None)]
-    attributes = node.attributes
-    rank = len(x.sizes) - 2
-    pads = attributes.get("pads", [0] * 2 * rank)
-    strides = attributes.get("strides", [1] * rank)
-    dilations = attributes.get("dilations", [1] * rank)
-    results = [
-        (x.sizes[1 + i] + pads[i] + pads[i + rank] - (w.sizes[1 + i] - 1) * dilations[i] - 1)
-        // strides[i] + 1
-        for i in range(rank)
-    ]  # fmt: skip
-    return [(x.type, (x.sizes[0], *results, w.sizes[0]))]
+def _convolved(last: bool) -> Callable[[Any, Operands], Found]:
+    """A convolution, of channels last or second; filters have them there, too."""
+
+    def infer(node: Any, inputs: Operands) -> Found:
+        x, w = inputs[:2]
+        if x is None or w is None or x.sizes is None or w.sizes is None:
+            return [] if x is None else [(x.type, None)]
+        attributes, first = node.attributes, 1 if last else 2
+        if str(attributes.get("auto_pad", "NOTSET")) != "NOTSET":
+            return [(x.type, None)]
+        rank = len(x.sizes) - 2
+        pads = attributes.get("pads", [0] * 2 * rank)
+        strides = attributes.get("strides", [1] * rank)
+        dilations = attributes.get("dilations", [1] * rank)
+        results = [
+            (x.sizes[first + i] + pads[i] + pads[i + rank]
+             - (w.sizes[first + i] - 1) * dilations[i] - 1) // strides[i] + 1
+            for i in range(rank)
+        ]  # fmt: skip
+        channels = w.sizes[0]
+        shape = (*results, channels) if last else (channels, *results)
+        return [(x.type, (x.sizes[0], *shape))]
+
+    return infer
+
+
+def _sum_of_product(b: int, typed: Callable[[Operands], str]) -> Callable[[Any, Operands], Found]:
+    """A Gemm, whose second matrix is the input `b`."""
+
+    def infer(node: Any, inputs: Operands) -> Found:
+        left, right = inputs[0], inputs[b]
+        if left is None or right is None or left.shape is None or right.shape is None:
+            return [(typed(inputs), None)]
+        attributes = node.attributes
+        row = left.shape[1 if attributes.get("transA") else 0]
+        return [(typed(inputs), (row, right.shape[0 if attributes.get("transB") else 1]))]
+
+    return infer
+
+
+def _quantized_type(inputs: Operands) -> str:
+    """The type of a QGemm: floats if it has no output scale."""
+    zero = inputs[8] if len(inputs) > 8 else None
+    return _type_of(1)(inputs) if zero is None else zero.type
 
 
 def _skipped(node: Any, inputs: Operands) -> Found:
@@ -208,13 +237,15 @@ def _self_attended(node: Any, inputs: Operands) -> Found:
 
 
 def _embedded(node: Any, inputs: Operands) -> Found:
+    """EmbedLayerNormalization; of quantized tables if the node has the scale of the first."""
     ids, words = inputs[0], inputs[2]
     if ids is None or words is None:
         return []
     known = ids.shape is not None and words.shape is not None
     shape = (*(ids.shape or ()), (words.shape or (None,))[-1]) if known else None
     lengths = None if ids.shape is None else ids.shape[:1]
-    found: Found = [(words.type, shape), (ids.type, lengths), (words.type, shape)]
+    kind = _type_of(8)(inputs) if node.operator[0] == "Q" else words.type
+    found: Found = [(kind, shape), (ids.type, lengths), (kind, shape)]
     return found[: len(node.outputs)]
 
 
@@ -371,7 +402,7 @@ CONTRIB: Final = (
          "T1 T2 T3 T3 T3 T4 T1 T2 T3 -> T3 T3", attention.quantized_attention, _self_attended,
          query=_quantized_attention_query),
     _row("RotaryEmbedding", f"T={FLOATS}; M=i64", "T M T T -> T", attention.rotary_embedding),
-    _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved),
+    _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved(True)),
     _row("QuantizeLinear", "T1=f16 f32 i32; T2=u8 i8", "T1 - T2 -> T2",
          quantized.linear("QUANTIZE"), _quantize),
     _row("DequantizeLinear", "T1=u8 i8 i32; T2=f16 f32", "T1 T2 T1 -> T2",
@@ -409,3 +440,14 @@ CONTRIB: Final = (
          _in_blocks, query=_blocks_query),
 )  # fmt: skip
 """The rows of com.microsoft."""
+
+SHAPES: Final[Mapping[str, Callable[[Any, Operands], Found]]] = {
+    "FusedConv": _convolved(False),
+    "FusedGemm": _sum_of_product(1, _type_of(0)),
+    "QEmbedLayerNormalization": _embedded,
+    "QGemm": _sum_of_product(3, _quantized_type),
+    "QLinearLeakyRelu": _same,
+    "QLinearMul": _pair(0, 3),
+    "QLinearSoftmax": _same,
+}
+"""Types and shapes of operators of com.microsoft for which the provider has no kernel."""

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from anydml.onnx.contrib import CONTRIB
+from anydml.onnx.contrib import CONTRIB, DOMAIN, SHAPES
 from anydml.onnx.lower import (
     elementwise,
     matrices,
@@ -333,7 +333,9 @@ def infer_without_schema(node: Node, inputs: Sequence[Value | None] | None) -> A
     """
     row = row_of(node)
     if inputs is None:
-        return row is not None or node.operator in HOST
+        return row is not None or node.operator in (HOST if not node.domain else SHAPES)
+    if row is None and node.domain == DOMAIN and node.operator in SHAPES:
+        return SHAPES[node.operator](node, inputs)
     if row is None or node.schema is not None:
         return None
     if row.infer is not None:
