@@ -203,7 +203,7 @@ def test_a_graph_is_one_compiled_function():
 
 
 def exact_product(device, allowed, kind="FLOAT32"):
-    """The largest difference from float64, in half-ULPs of FLOAT16 of the sum of absolute values."""
+    """The largest differences from float64, in half-ULPs of FLOAT16 of sums of absolute values."""
     graph = dml.GraphBuilder()
     a = graph.input("a", dml.TensorDesc(kind, (1, 1, 128, 512)))
     b = graph.input("b", dml.TensorDesc(kind, (1, 1, 512, 64)))
