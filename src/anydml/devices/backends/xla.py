@@ -238,7 +238,7 @@ class _Step:
         here = self._here
 
         def run(bindings: dict[str, Any]) -> dict[str, Any] | None:
-            arrays = [bindings.get(slot.name) for slot in inputs]
+            arrays: list[Any] = [bindings.get(slot.name) for slot in inputs]
             if not arrays or len(bindings) != len(arrays):
                 return None
             if not are_bound(arrays, inputs, here) or not are_representable(outputs):
