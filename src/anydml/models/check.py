@@ -174,7 +174,7 @@ class Checked:
 
     @cached_property
     def observed(self) -> list[str]:
-        """What DirectML accepts of the dispatchable although a page forbids it."""
+        """List what DirectML accepts of the dispatchable although a page forbids it."""
         found = self.dispatchable.desc.deviations(self.device.feature_level)
         return [f"{item.accepted} ({item.evidence})" for item in found]
 
