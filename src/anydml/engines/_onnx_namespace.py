@@ -145,7 +145,7 @@ def mod(a: Any, b: Any) -> Any:
 
 
 def expm1(x: Any) -> Any:
-    """``tanh(x / 2) * (exp(x) + 1)``; of float64 Kahan's, whose rounding cancels in the quotient."""
+    """``tanh(x / 2) * (exp(x) + 1)``; of float64 Kahan's: the rounding of the power cancels."""
     wide = x.astype(np.float64)
     y = elementwise("Exp", wide)
     if x.dtype != np.float64:
