@@ -537,7 +537,7 @@ class Descriptor:
         """Call `read_json` with fields that are next to ``type``, or in ``desc`` or ``Desc``."""
         for below in DESCRIBED_IN:
             if below in record:
-                return _json.field(record, below, cls.read_json)
+                return _json.field(record, below, cls.read_json, shown="")
         return cls.read_json(record)
 
     def __repr__(self) -> str:
