@@ -36,6 +36,8 @@ class Partition:
         Constants that are bound once.
     literal : bool
         Whether nodes that copy bytes are operators, as in the provider's graphs.
+    most_embedded : int
+        The most bytes of a constant that becomes a constant node.
     """
 
     nodes: list[Judged]
@@ -45,6 +47,7 @@ class Partition:
     exact: bool
     embeds: bool = True
     literal: bool = True
+    most_embedded: int = _CONSTANT_BYTES - 1
     reads: dict[str, Value] = field(default_factory=dict)
 
     @cached_property
@@ -80,7 +83,7 @@ class Partition:
         return copies and item.node.outputs[0] not in self.outputs
 
     def _input(self, builder: GraphBuilder, value: Value) -> Expression:
-        if value.data is not None and self.embeds and value.nbytes < _CONSTANT_BYTES:
+        if value.data is not None and self.embeds and value.nbytes <= self.most_embedded:
             desc = tensor_desc(value)
             data = value.data.tobytes().ljust(desc.total_tensor_size_in_bytes, b"\0")
             return builder.constant(data, desc, name=value.name)
