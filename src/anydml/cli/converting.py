@@ -59,17 +59,16 @@ def convert_file(
     to_onnx = output.suffix.lower() == ".onnx"
     if not to_onnx and output.suffix.lower() != ".json":
         raise click.UsageError(f"--output: expected OUT.onnx or OUT.json, got {str(output)!r}")
-    for name, is_set, is_meant in (
-        ("form", form is not None, not to_onnx), ("external-data", external, to_onnx),
-    ):  # fmt: skip
-        if is_set and not is_meant:
-            raise click.UsageError(f"--{name}: expected OUT.{'json' if not is_meant else 'onnx'}")
+    if form is not None and to_onnx:
+        raise click.UsageError(f"--form: expected OUT.json, got {str(output)!r}")
+    if external and not to_onnx:
+        raise click.UsageError(f"--external-data: expected OUT.onnx, got {str(output)!r}")
     load_onnx()
     arrays = {name: read_array(file) for name, file in inputs}
     read = _read_onnx if is_onnx(path) else _read_graph
     found = read(path, arrays, shapes, dims, limits)
     if to_onnx:
-        files = _onnx_files(*found, output.name, external)
+        files = _onnx_files(*found, output.name, external, limits)
     else:
         files = _json_files(*found, output, form or "graph")
     _write(files, output, limits)
@@ -144,9 +143,11 @@ Files = dict[str, list[memoryview]]
 """The content of files, in pieces, by their names."""
 
 
-def _onnx_files(graph: GraphDesc, weights: Arrays, name: str, external: bool) -> Files:
+def _onnx_files(
+    graph: GraphDesc, weights: Arrays, name: str, external: bool, limits: Limits
+) -> Files:
     """An ONNX model, and the file of its weights if it has one."""
-    written = written_model(graph, weights)
+    written = written_model(graph, weights, limits.memory_limit)
     proto = written.proto
     size = sum(x.nbytes for x in written.weights.values()) + proto.ByteSize()
     if not external and size <= LARGEST_INSIDE:

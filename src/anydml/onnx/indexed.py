@@ -20,6 +20,8 @@ from anydml.engines._onnx_graph import NotTraced
 
 _XP: Any = OnnxEngine.xp
 _INDEX: Final = np.dtype(np.int64)
+_MOST_PLACES: Final = 1 << 22
+"""The most places that are written out as a constant."""
 
 Operands = Sequence[Any]
 Specs = Sequence[ArraySpec]
@@ -96,6 +98,8 @@ def _nonzero_coordinates(operands: Operands, specs: Specs, attributes: Attribute
     """Coordinates in rows, without a size that depends on data: other rows are 0."""
     (x,) = operands
     total, columns = prod(x.shape), attributes["columns"]
+    if total > _MOST_PLACES:
+        raise NotTraced(f"the coordinates of {total} elements")
     present = (x != x.dtype.type(0)).reshape(total)
     ranks = _XP.cumsum(present.astype(np.int64), 0)
     count = ranks[total - 1 :]
@@ -111,8 +115,8 @@ def _nonzero_coordinates(operands: Operands, specs: Specs, attributes: Attribute
 def _one_hot(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence[Any]:
     indices, values = operands
     axis, depth = attributes["axis"], attributes["depth"]
-    if attributes["inserts"]:
-        raise NotTraced("a new axis")
+    if depth > _MOST_PLACES:
+        raise NotTraced(f"an axis of {depth} elements")
     flat = values.reshape(-1)
     off, on = flat[0:1].reshape(()), flat[1:2].reshape(())
     places = np.arange(depth).reshape(-1, *(1,) * (indices.ndim - 1 - axis))

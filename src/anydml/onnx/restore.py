@@ -61,7 +61,7 @@ def restored(source: Source) -> tuple[GraphDesc, Weights] | None:
         graph = GraphDesc.from_json(record)
         names = [tensor.name for tensor in graph.inputs if tensor.name in source.constants]
         weights = {name: _elements(source, name) for name in names}
-        written = written_model(graph, weights)
+        written = written_model(graph, weights, source.memory_limit)
     except (AnyDMLError, LookupError, TypeError, ValueError, AttributeError):
         return None  # the property is as untrusted as the rest of the file
     kept = written.weights

@@ -8,7 +8,7 @@ what depends on them is computed by nodes, which runtimes compute once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from anydml.devices.backends._partition import Layout, Run, relayout, specs_of
 from anydml.devices.backends._traced import compute_calls
 from anydml.devices.binding import bind, elements_size
 from anydml.engines._onnx import OnnxEngine
-from anydml.engines._onnx_arrays import Traced, repeated, value_of
+from anydml.engines._onnx_arrays import Traced, is_traced, repeated, value_of
 from anydml.engines._onnx_graph import Graph, NotTraced, Spec
 from anydml.graphs.check import SINCE, violations
 from anydml.graphs.constants import MOST_INSIDE, settle_constants
@@ -38,8 +38,8 @@ PROPERTY: Final = "anydml.graph"
 """The property of a model that has its graph as JSON."""
 
 _ENGINE: Final = OnnxEngine()
-_MOST_GATHERED: Final = 1 << 24
-"""The most elements that a reader with other strides is made of one by one."""
+_MOST_COMPUTED: Final = 1 << 24
+"""The most elements of an array of places or constants that is computed for a node."""
 
 
 class Written(NamedTuple):
@@ -132,10 +132,27 @@ def buffer_of(array: Array, tensor: TensorDesc) -> bytes:
     return memory.tobytes()
 
 
-def written_model(graph: GraphDesc, weights: Mapping[str, Any]) -> Written:
-    """The model of a graph; see `anydml.to_onnx`."""
+def written_model(
+    graph: GraphDesc, weights: Mapping[str, Any], memory_limit: int | None = None
+) -> Written:
+    """The model of a graph; see `anydml.to_onnx`.
+
+    Parameters
+    ----------
+    graph, weights
+        As `anydml.to_onnx` takes them.
+    memory_limit : int, optional
+        The most bytes of all tensors of the graph together.
+    """
     load_onnx()
     lowered, arrays = bound_weights(graph, weights)
+    nbytes = sum(prod(spec.shape) * np.dtype(spec.dtype).itemsize
+                 for spec in specs_of(lowered.program).values())  # fmt: skip
+    if memory_limit is not None and nbytes > memory_limit:
+        raise ModelError(
+            f"Expected tensors of at most {memory_limit} bytes together (--memory-limit), got "
+            f"{nbytes}."
+        )
     buffers = {name: buffer_of(x, lowered.tensors[name]) for name, x in arrays.items()}
     settled, buffers = settle_constants(graph, buffers)
     return _Writer(settled, *bound_weights(settled, buffers)).written()
@@ -234,12 +251,25 @@ class _Writer:
         for own, name in zip(names, call.inputs, strict=True):
             if name is not None:
                 held[own] = self._operand(name, known)
+        if not any(map(is_traced, held.values())):
+            count = sum(prod(self._specs[name].shape) for name in filter(None, call.outputs))
+            if count > _MOST_COMPUTED:
+                raise NotTraced(f"a constant of {count} elements")
         bound = KernelCall(call.kernel, names, call.outputs, call.attributes, source=call.source)
         run = Run(self._specs, [bound])
         with np.errstate(all="ignore"):
-            for _ in compute_calls(_ENGINE, run, held, indexed_results):
+            for _ in compute_calls(_ENGINE, run, held, self._indexed):
                 pass
         return [None if name is None else held[name] for name in call.outputs]
+
+    def _indexed(self, call: KernelCall, operands: Sequence[Any], specs: Any) -> Sequence[Any]:
+        """The results of a native call, for which an operand has to be in the graph."""
+        if not any(is_traced(x) for x in operands):
+            first = np.ascontiguousarray(operands[0])
+            spec = Spec(first.dtype, first.shape)
+            value = self._graph.constant(first)
+            operands = [Traced(self._graph, value, spec), *operands[1:]]
+        return indexed_results(call, operands, specs)
 
     def _is_known(self, name: str | None) -> bool:
         view = self._views.get(name or "")
@@ -276,7 +306,7 @@ class _Writer:
         """The elements of memory in another order, one by one; 0 where nothing has been written."""
         places, wanted = (_offsets(layout) for layout in (source, target))
         size = max(int(places.max()), int(wanted.max())) + 1
-        if max(size, wanted.size) > _MOST_GATHERED:
+        if max(size, wanted.size) > _MOST_COMPUTED:
             raise NotTraced("it reads a large tensor with strides that leave gaps")
         where = np.full(size, -1)
         where[places.reshape(-1)] = np.arange(places.size)
