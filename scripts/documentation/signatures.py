@@ -15,8 +15,8 @@ import griffe
 
 _NOT_PASSED: Final = "–"
 _SHORT: Final = {
-    r"type\[(Scalar|Index)\] \| np\.dtype\[\1\]": r"dtype[\1]",
-    r"Given(?:Index)?Type(?: \| None)?": "DType",
+    r"\bTypeOf\b": "dtype",
+    r"Given(?:Index)?Type": "DType",
     r"\bArrayOf\b": "NDArray",
     r"\bOperand\b": "ArrayLike | Array",
     r"\bPlain\b": "ArrayLike",
@@ -60,11 +60,20 @@ def _word(annotation: object) -> str:
 
 def _table(overloads: list[griffe.Function]) -> Iterator[list[str]]:
     """A heading, and a row for each overload: the parameters that differ, and the result."""
-    rows = [{item.name: _type(item.annotation) for item in o.parameters} for o in overloads]
+    rows = [dict(_parameters(overload)) for overload in overloads]
     names = [name for name in rows[0] if len({row.get(name) for row in rows}) > 1]
     yield [*names, "returns"]
     for overload, row in zip(overloads, rows, strict=True):
         yield [*(row.get(name, _NOT_PASSED) for name in names), _type(overload.returns)]
+
+
+def _parameters(overload: griffe.Function) -> Iterator[tuple[str, str]]:
+    """Parameters with their types; of those in `Options`, the ones that overloads differ in."""
+    for item in overload.parameters:
+        options = re.fullmatch(r"Unpack\[\w+\[(.*)\]\]", str(item.annotation))
+        types = options[1].split(", ", 1) if options else []
+        names = ("index_dtype", "out")[-len(types) :] if options else (item.name,)
+        yield from zip(names, map(_type, types or [item.annotation]), strict=True)
 
 
 def _type(annotation: object) -> str:

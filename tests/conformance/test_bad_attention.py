@@ -173,14 +173,15 @@ BROKEN = [
     ),
     (
         grouped(past_sequence_lengths_tensor=T("FLOAT32", (2,))),
-        "PastKeyTensor: expected a tensor (PastSequenceLengthsTensor counts its keys), got None",
+        "OutputPresentKeyTensor: expected a tensor, whose memory has the past, got None",
+        "OutputPresentValueTensor: expected a tensor, whose memory has the past, got None",
         "KeyTensor.Sizes[2]: expected 4 (of {2, 3, 4}), got 8",
         "OutputTensor.Sizes[2]: expected 16 (the inputs imply {2, 3, 16}), got 8",
     ),
     (
-        grouped(past_sequence_lengths_tensor=T("INT32", (2,)), **PAST),
+        grouped(past_sequence_lengths_tensor=T("INT64", (2,)), **PAST),
         "PastSequenceLengthsTensor.DataType: expected one of FLOAT32, FLOAT16 at feature level 6_4 "
-        "(INT32 at no level), got INT32",
+        "(INT64 at no level), got INT64",
         "KeyTensor.Sizes[2]: expected 4 (of {2, 3, 4}), got 8",
         "PastKeyTensor.Sizes[3]: expected 2 (of {2, 2, 5, 2}), got 4",
         "OutputTensor.Sizes[2]: expected 16 (the inputs imply {2, 3, 16}), got 8",

@@ -210,6 +210,39 @@ def test_large_constants_are_not_copied_into_the_model(device, monkeypatch):
 TRACED = backend.traced
 
 
+@pytest.mark.parametrize(
+    ("size", "factors"),
+    [(1, (0.5, 2)), (1e10, (1e30, 1e-30)), (1e-20, (1e-30, 1e30)), (1, (np.inf, 0.5))],
+    ids=str,
+)
+def test_factors_and_terms_behind_a_convolution(device, size, factors):
+    """They are part of the weights, unless these would leave the range of float32."""
+    graph = dml.GraphBuilder()
+    x, w = (
+        graph.input("x", IMAGE),
+        graph.input("w", T("FLOAT32", (8, 4, 3, 3), flags="OWNED_BY_DML")),
+    )
+    y = graph.convolution(x, w)
+
+    def channels(value):
+        numbers = graph.constant((value * np.linspace(0.5, 1, 8)).astype(np.float32))
+        return graph.reinterpret(numbers, sizes=y.sizes, strides=(0, 1, 0, 0))
+
+    for factor in factors:
+        y = graph.multiply(graph.subtract(y, channels(0.25)), channels(factor))
+    desc = graph.build(y=y)
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(8, 4, 3, 3)) * size
+    weights[:, 0, 0] = 0
+    inputs = (rng.normal(size=IMAGE.sizes) / size).astype(np.float32)
+    got, expected = (
+        one.compile_graph(desc).initialize(w=weights.astype(np.float32))(x=inputs)["y"]
+        for one in (device, dml.Device("reference"))
+    )
+    near = 1e-5 * np.abs(expected[np.isfinite(expected)]).max(initial=0)
+    np.testing.assert_allclose(got, expected, 1e-5, near)
+
+
 def test_names_of_nodes_and_edges_are_kept():
     graph = dml.GraphBuilder()
     x = graph.input("x", F)

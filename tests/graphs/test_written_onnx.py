@@ -1,4 +1,4 @@
-"""`dml.to_onnx`: ONNX Runtime computes what the graph's own devices do, and the graph comes back."""
+"""`dml.to_onnx`: ONNX Runtime computes what our devices do, and the graph comes back."""
 
 import subprocess
 import sys

@@ -7,7 +7,8 @@ from onnx import TensorProto, numpy_helper
 
 import anydml as dml
 
-FLOAT = TensorProto.FLOAT
+FLOAT, FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
+UINT8, INT32 = TensorProto.UINT8, TensorProto.INT32
 
 
 def model_of(nodes, inputs, outputs, weights=None, opset=17, domains=(), functions=(), **fields):
@@ -55,3 +56,28 @@ def compare(model, inputs, device="cpu", atol=1e-5, rtol=1e-4, **options):
 
 def floats(seed, *shape):
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+def one(operator, inputs, weights=None, kind=FLOAT, outputs=1, **attributes):
+    """A model of one node of com.microsoft, and its inputs; `middle` keeps all outputs."""
+    names = [*inputs, *(weights or {})]
+    order = attributes.pop("order", names)
+    middle = attributes.pop("middle", False)
+    results = [f"y{i}" if middle or i + 1 in (1, outputs) else "" for i in range(outputs)]
+    node = oh.make_node(operator, order, results, domain="com.microsoft", **attributes)
+    declared = {
+        name: (oh.np_dtype_to_tensor_dtype(array.dtype), list(array.shape))
+        for name, array in inputs.items()
+    }
+    kinds = kind if isinstance(kind, tuple) else (kind,) * outputs
+    named = {name: kind for name, kind in zip(results, kinds, strict=True) if name}
+    model = model_of([node], declared, named, weights, domains=["com.microsoft"])
+    return model, inputs
+
+
+def bytes_of(seed, *shape):
+    return np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
+
+
+def signed(seed, *shape):
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)

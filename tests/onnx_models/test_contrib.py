@@ -3,37 +3,9 @@
 import numpy as np
 import onnx.helper as oh
 import pytest
-from building import FLOAT, compare, floats, model_of
-from onnx import TensorProto
+from building import FLOAT, UINT8, bytes_of, compare, floats, model_of, one
 
 import anydml as dml
-
-UINT8, INT8 = TensorProto.UINT8, TensorProto.INT8
-
-
-def one(operator, inputs, weights=None, kind=FLOAT, outputs=1, **attributes):
-    """A model of one node, and its inputs."""
-    names = [*inputs, *(weights or {})]
-    order = attributes.pop("order", names)
-    middle = attributes.pop("middle", False)
-    results = [f"y{i}" if middle or i + 1 in (1, outputs) else "" for i in range(outputs)]
-    node = oh.make_node(operator, order, results, domain="com.microsoft", **attributes)
-    types = {np.dtype("f4"): FLOAT, np.dtype("u1"): UINT8, np.dtype("i1"): INT8}
-    declared = {name: (types[array.dtype], list(array.shape)) for name, array in inputs.items()}
-    model = model_of(
-        [node], declared, {name: kind for name in results if name}, weights,
-        domains=["com.microsoft"],
-    )  # fmt: skip
-    return model, inputs
-
-
-def bytes_of(seed, *shape):
-    return np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
-
-
-def signed(seed, *shape):
-    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
-
 
 SCALE, ZERO = np.float32(0.5), np.uint8(100)
 PAIR = {"xs": np.float32(0.25), "xz": np.uint8(128), "ys": np.float32(0.5), "yz": np.uint8(110)}
@@ -161,43 +133,3 @@ def test_operators_that_the_cpu_of_onnx_runtime_lacks():
     expected = results(x0=moved[0], x1=moved[1])["y0"]
     found = run("NhwcConv", image, weights, pads=[1, 1, 1, 1])
     np.testing.assert_allclose(found, np.moveaxis(expected, 1, -1), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["dynamic", "QOperator", "QDQ", "per channel"])
-def test_models_that_the_tools_of_onnx_runtime_quantize(tmp_path, kind):
-    quantization = pytest.importorskip("onnxruntime.quantization")
-    from test_models import classifier
-
-    model = classifier()
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
-    import onnx
-
-    onnx.save(model, tmp_path / "float.onnx")
-    x = floats(0, 1, 3, 17, 17)
-
-    class Data(quantization.CalibrationDataReader):
-        def __init__(self):
-            self.data = iter([{"x": floats(seed, 1, 3, 17, 17)} for seed in range(4)])
-
-        def get_next(self):
-            return next(self.data, None)
-
-    target = tmp_path / "quantized.onnx"
-    if kind == "dynamic":
-        quantization.quantize_dynamic(tmp_path / "float.onnx", target,
-                                      op_types_to_quantize=["Gemm", "MatMul"])  # fmt: skip
-    else:
-        form = (
-            quantization.QuantFormat.QOperator
-            if kind == "QOperator"
-            else (quantization.QuantFormat.QDQ)
-        )
-        quantization.quantize_static(tmp_path / "float.onnx", target, Data(), quant_format=form,
-                                     per_channel=kind == "per channel")  # fmt: skip
-    read = compare(str(target), {"x": x}, atol=0.02, rtol=0.1)
-    # QGemm and QLinearSoftmax have no kernel in the provider.
-    on_cpu = {item.operator for item in read.nodes if item.place == "cpu"}
-    assert on_cpu == (
-        {"com.microsoft.QGemm", "com.microsoft.QLinearSoftmax"} if kind == "QOperator" else set()
-    )

@@ -284,7 +284,7 @@ def test_wrong_usage(convert, arguments, message):
 def test_names_that_no_file_can_have(convert):
     graph = dml.GraphBuilder()
     names = ["../w", "/a/b", ".c", "e" * 300, "W", "w", "weight::0"]
-    x = y = graph.input("x", T("FLOAT32", (200,)))
+    y = graph.input("x", T("FLOAT32", (200,)))
     for name in names:
         y = graph.add(y, graph.constant(floats(1, 200), name=name))
     onnx.save(dml.to_onnx(graph.build(y=y)), "a.onnx")

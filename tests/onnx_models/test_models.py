@@ -330,3 +330,22 @@ def test_a_run_leaves_out_copies_that_the_graphs_of_the_provider_have():
     assert [item.desc.NAME for item in part.desc.nodes] == [
         "ACTIVATION_RELU", "ELEMENT_WISE_IDENTITY",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_sparse_initializers_are_read_with_their_zeros(linear):
+    model = model_of([node("Add", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": FLOAT})
+    values = oh.make_tensor("w", FLOAT, [2], [5.0, 7.0])
+    places = [1, 5] if linear else [0, 1, 1, 2]
+    indices = oh.make_tensor("", INT64, [2] if linear else [2, 2], places)
+    model.graph.sparse_initializer.append(oh.make_sparse_tensor(values, indices, [2, 3]))
+    found = dml.read_onnx(model).compile(dml.Device("cpu"))(x=np.zeros((2, 3), np.float32))
+    assert found["y"].tolist() == [[0, 5, 0], [0, 0, 7]]
+    for wrong in ([1, 6], [-1, 0]) if linear else ([0, 3, 0, 0], [0, -1, 0, 0]):
+        indices = oh.make_tensor("", INT64, [2] if linear else [2, 2], wrong)
+        model.graph.sparse_initializer[0].indices.CopyFrom(indices)
+        with pytest.raises(dml.ModelError, match="expected indices in the shape"):
+            dml.read_onnx(model)
+    model.graph.sparse_initializer[0].dims[:] = [2**40, 3]
+    with pytest.raises(dml.ModelError, match="--memory-limit"):
+        dml.read_onnx(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import flatbuffers  # type: ignore[import-untyped]  # it has no types
@@ -26,8 +27,9 @@ from anydml.ops._fields import (
 class Writer:
     """Writes the tables of a graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, as_onnxruntime: bool = False) -> None:
         self.builder: Any = flatbuffers.Builder()
+        self._as_onnxruntime = as_onnxruntime
 
     def table(self, *members: Any) -> int:
         """A table: offsets as integers, numbers as pairs of a kind and a value."""
@@ -74,6 +76,15 @@ class Writer:
             ("Q", tensor.total_tensor_size_in_bytes),
         )
 
+    def _tensors(self, desc: Any, role: Role) -> Iterator[int]:
+        for info in desc.tensor_fields(role):
+            value = getattr(desc, info.attribute)
+            if value is None and self._as_onnxruntime:
+                name = self.builder.CreateString("DML_TENSOR_DATA_TYPE_UNKNOWN")
+                yield self.table(name, self.numbers([], "<u4"), None, ("Q", 0))
+            elif value is not None:
+                yield from (self.tensor(tensor) for tensor in (value if info.many else [value]))
+
     def attribute(self, desc: Any, info: Any) -> int:
         """An AttributeDesc; of a value that is left out, one without a value."""
         tag, value = self._value(desc, info.kind, getattr(desc, info.attribute))
@@ -87,7 +98,8 @@ class Writer:
                 return 1, self.nested(value)
             return 2, self.table(self.offsets([self.nested(member) for member in value]))
         if isinstance(kind, EnumerationKind):
-            return 3, self.structure(value.value, "<u4")
+            untyped = self._as_onnxruntime and value is dml.DataType.UINT8
+            return 3, self.structure(0 if untyped else value.value, "<u4")
         if isinstance(kind, IntegersKind):
             signed = any(number < 0 for number in value)
             return (8, self.table(self.numbers(value, "<i4"))) if signed else (
@@ -118,21 +130,26 @@ class Writer:
         return self.table(name, self._attributes(desc))
 
     def operator(self, desc: Any) -> int:
-        """An OperatorNodeDesc; tensors that are left out have no table."""
-        sides = [
-            self.offsets([self.tensor(tensor) for _, tensor, _ in desc.tensors(role)])
-            for role in (Role.INPUT, Role.OUTPUT)
-        ]
+        """An OperatorNodeDesc.
+
+        Tensors that are left out have no table, or that of a description of type INVALID.
+        """
+        sides = [self.offsets([*self._tensors(desc, role)]) for role in (Role.INPUT, Role.OUTPUT)]
         name = self.builder.CreateString(f"DML_OPERATOR_{desc.NAME}")
         return self.table(name, *sides, self._attributes(desc))
 
 
-def serialized(graph: dml.GraphDesc, with_names: bool = False) -> bytes:
+def serialized(
+    graph: dml.GraphDesc, with_names: bool = False, as_onnxruntime: bool = False
+) -> bytes:
     """A graph's file; with `with_names`, data of constants are left to other files.
+
+    With `as_onnxruntime`, tensors that are left out are descriptions of type INVALID, and the type
+    UINT8 of bounds is 0.
 
     An edge that leaves an output of a node has the output's name, or that of the graph's output.
     """
-    writer = Writer()
+    writer = Writer(as_onnxruntime)
     outputs: dict[tuple[int, int], str] = {}
     for out_of in graph.output_edges:
         begin = out_of.from_node_index, out_of.from_node_output_index

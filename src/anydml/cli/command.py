@@ -33,6 +33,7 @@ from anydml.cli._options import (
     to_expectation,
     to_repeats,
 )
+from anydml.cli.capture import capture_header
 from anydml.cli.converting import convert_file
 from anydml.cli.onnx_models import (
     add_check_options,
@@ -327,12 +328,16 @@ def show(
     else:
         refuse_onnx_options(shape=shapes, dim=dims)
         picture = draw_file(model, feature_level)
+    _write_text(output, picture, overwrite)
+
+
+def _write_text(output: Path, text: str, overwrite: bool) -> None:
     if str(output) == STANDARD_INPUT:
-        sys.stdout.write(picture)
+        sys.stdout.write(text)
         return
     try:
         with output.open("w" if overwrite else "x", encoding="utf-8") as file:
-            file.write(picture)
+            file.write(text)
     except FileExistsError:
         name = short_repr(str(output))
         raise ModelError(f"File {name} exists: use another name or --overwrite.") from None
@@ -427,6 +432,25 @@ def _operator(name: str) -> str:
     if found is None:
         raise click.UsageError(onnx_operator(name) or unknown_operator(name))
     return found
+
+
+@commands.command("capture-header", short_help="Write a C++ header that prints descriptions.")
+@click.option(
+    "-o",
+    "--output",
+    type=PathType(dir_okay=False, path_type=Path),
+    metavar="FILE.h|-",
+    default=Path("anydml_capture.h"),
+    show_default=True,
+    help="Where to write it; - for standard output.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+def capture(output: Path, overwrite: bool) -> None:
+    """Write a C++17 header with which a program prints its DirectML descriptions.
+
+    `anydml::to_json` of a DML_OPERATOR_DESC or a DML_GRAPH_DESC is a file for `anydml check`.
+    """
+    _write_text(output, capture_header(anydml.__version__), overwrite)
 
 
 @commands.command(short_help="Show the devices of this machine.")

@@ -244,6 +244,9 @@ class Program:
         What calls pass to later calls.
     constants : tuple of Constant
         Operands whose elements are known.
+    held : tuple of (str, str) pairs
+        Inputs that nobody binds, each with the output of its type and sizes whose memory has its
+        elements when a run begins; with an empty name, the elements are zeros.
     """
 
     name: str
@@ -252,6 +255,7 @@ class Program:
     calls: tuple[KernelCall, ...]
     intermediates: tuple[Intermediate, ...] = ()
     constants: tuple[Constant, ...] = ()
+    held: tuple[tuple[str, str], ...] = ()
 
     def clamped(self) -> Program:
         """Return a program that reads the nearest element for an index that is out of range."""

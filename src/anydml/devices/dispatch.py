@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -86,8 +87,8 @@ class Compiled:
         self._in_place = program.in_place()
         self._compiled = backend.compile(program)
         self._own(owned or {})
-        # The native call binds every input, so it cannot be used where some are owned.
-        self._native = decline if self._owned_names else self._compiled.dispatch
+        # The native call binds every input, so it cannot be used where nobody binds some.
+        self._native = decline if self._owned_names or program.held else self._compiled.dispatch
         self._bound_names = [p.name for p in self._inputs if p.name not in self._owned_names]
         self._lists = [point for point in self._points.values() if point.many]
         self._plain_inputs = [
@@ -103,7 +104,10 @@ class Compiled:
 
         The CPU computes elementwise operators in blocks, one for each thread: `num_threads` counts.
         """
-        return self._backend.working_nbytes(self.program)
+        held = {name for name, _ in self.program.held}
+        copied = (slot for slot in self.program.inputs if slot.name in held)
+        copies = sum(prod(s.declared) * np.dtype(s.spec.dtype).itemsize for s in copied)
+        return self._backend.working_nbytes(self.program) + copies
 
     def _own(self, owned: Mapping[str, list[Array]]) -> None:
         """Let runs that begin later use copies of what is owned, by the points' names."""
@@ -223,7 +227,7 @@ class Compiled:
     def _results(self, bindings: dict[str, Any]) -> dict[str, Any]:
         """Run on inputs; return the outputs by the names of their bind points."""
         executable = self._executable
-        if executable is not None and not self._lists:
+        if executable is not None and not self._lists and not self.program.held:
             direct = executable.direct(bindings)
             if direct is not None:
                 return direct
@@ -348,6 +352,16 @@ class Compiled:
         refuse_overlap(outputs, inputs, self._in_place)
         return dict(inputs + outputs)
 
+    def _held(self, arrays: Mapping[str, Array], private: bool) -> Iterator[tuple[str, Any]]:
+        """Copies of what the memory of outputs holds; zeros where it was allocated for the run."""
+        slots = {slot.name: slot for slot in self.program.inputs}
+        for name, output in self.program.held:
+            if private or not output:
+                yield name, self._backend.allocate(slots[name], True, self._name)
+            else:
+                purpose = f"a copy of {output}"
+                yield name, self._backend.copy(arrays[output], self._name, purpose)
+
     @staticmethod
     def _by_slot(point: Point, arrays: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         return zip((slot.name for slot in point.slots), arrays, strict=True)
@@ -355,6 +369,8 @@ class Compiled:
     def _run(self, arrays: Mapping[str, Array], private: bool) -> None:
         executable = self._executable  # of one initialization
         assert executable is not None, "the bindings have been checked"
+        if self.program.held:
+            arrays = {**arrays, **dict(self._held(arrays, private))}
         try:
             executable.run(arrays, private, get_num_threads())
         except AllocationError as error:  # which names the kernel

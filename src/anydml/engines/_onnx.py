@@ -17,7 +17,6 @@ from numpy.polynomial import Chebyshev
 from anydml.engines import Array, Reduction
 from anydml.engines._numpy import ERF_IS_1, NumpyEngine, erf_series
 from anydml.engines._onnx_arrays import (
-    as_bytes,
     elementwise,
     emit,
     guarded,
@@ -29,6 +28,12 @@ from anydml.engines._onnx_arrays import (
 )
 from anydml.engines._onnx_graph import NotTraced
 from anydml.engines._onnx_namespace import MOST_STEPS, Namespace
+from anydml.engines._onnx_quantized import (
+    convolved_bytes,
+    in_one_node,
+    is_scaled_sum,
+    multiplied_bytes,
+)
 from anydml.engines._windows import Axis, axes_of
 
 _NUMPY: Final = NumpyEngine()
@@ -54,7 +59,8 @@ class OnnxEngine:
         """Matrix products."""
         if not (is_traced(a) or is_traced(b)):
             return _NUMPY.dot(a, b)
-        return product(a, b)
+        whole = multiplied_bytes(a, b)
+        return product(a, b) if whole is None else whole
 
     def conv(
         self,
@@ -81,7 +87,13 @@ class OnnxEngine:
             return _transposed(x, w, steps, pads, dilations, groups)
         axes = axes_of(x.shape[2:], w.shape[2:], strides, pads, dilations)
         if x.dtype != np.float32:
-            whole = _by_integers(x, w, axes, groups, pads) if x.dtype == np.float64 else None
+            whole = None
+            if x.dtype == np.float64 and min(map(min, pads)) >= 0:
+                whole = convolved_bytes(
+                    x, w, [axis.count for axis in axes], strides=tuple(strides), group=groups,
+                    dilations=tuple(dilations), pads=_in_order(pads),
+                    kernel_shape=tuple(w.shape[2:]),
+                )  # fmt: skip
             return _by_taps(x, w, axes, groups) if whole is None else whole
         crops = [(min(low, 0), min(high, 0)) for low, high in pads]
         x = padded(x, [(0, 0), (0, 0), *crops], 0)
@@ -133,6 +145,9 @@ class OnnxEngine:
         if not is_traced(x):
             return _NUMPY.cast(np.asarray(x), dtype)
         dtype = np.dtype(dtype)
+        whole = in_one_node(x, dtype)
+        if whole is not None:
+            return whole
         if x.dtype == np.float64 and dtype == np.float16:
             return _rounded_to_half(x)
         if x.dtype.kind != "f" or dtype.kind not in "iu":
@@ -141,7 +156,7 @@ class OnnxEngine:
         kind = np.float32 if x.dtype == np.float32 and dtype.itemsize < 4 else np.float64
         low, high = kind(limits.min), kind(limits.max)
         wide = x.astype(kind)
-        present = _XP.where(_XP.isnan(wide), kind(0), wide)
+        present = wide if is_scaled_sum(x) else _XP.where(_XP.isnan(wide), kind(0), wide)
         if dtype.itemsize < 8:
             return _XP.clip(present, low, high).astype(dtype)
         above, below = wide >= high, wide <= low
@@ -208,8 +223,9 @@ class OnnxEngine:
         if count > MOST_STEPS:
             raise NotTraced(f"a sequence of more than {MOST_STEPS} steps")
         results = []
+        parts = [_parts(x) for x in xs]
         for i in range(count)[::-1] if backward else range(count):
-            carry, result = step(carry, tuple(x[i] for x in xs))
+            carry, result = step(carry, tuple(part[i] for part in parts))
             results.append(result)
         return carry, _XP.stack(results[::-1] if backward else results)
 
@@ -220,6 +236,14 @@ class OnnxEngine:
         if count > MOST_STEPS:
             raise NotTraced(f"a loop of more than {MOST_STEPS} steps")
         return _NUMPY.repeat(count, step, carry)
+
+
+def _parts(x: Array) -> list[Array]:
+    """The parts along the first axis, cut from fewer dimensions: it takes one node for each."""
+    if x.ndim < 2:
+        return [*x]
+    rows, flat = x.shape[1], x.reshape(-1, *x.shape[2:])
+    return [flat[i * rows : (i + 1) * rows] for i in range(len(x))]
 
 
 def _axes(
@@ -317,31 +341,6 @@ def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Arra
         less, more = less | (nan[1] & ~nan[0]), more | (nan[0] & ~nan[1])
     second = less | (~more & (place < at))
     return _XP.where(second, y, x), _XP.where(second, place, at)
-
-
-_MOST_PRODUCTS: Final = 2**31 // 256**2
-"""Of two bytes whose sum is an INT32."""
-
-
-def _by_integers(
-    x: Array, w: Array, axes: Sequence[Axis], groups: int, pads: Sequence[tuple[int, int]]
-) -> Array | None:
-    """A convolution of float64 that are bytes minus constants, exact; None for other numbers.
-
-    Both are unsigned bytes: of others ONNX Runtime adds products in INT16 on some processors.
-    """
-    if prod(w.shape[1:]) > _MOST_PRODUCTS or min(map(min, pads)) < 0:
-        return None
-    data, filters = as_bytes(x), as_bytes(w)
-    if data is None or filters is None:
-        return None
-    shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
-    total = emit(
-        "ConvInteger", (data[0], filters[0], data[1], filters[1]), np.int32, shape,
-        strides=tuple(axis.stride for axis in axes), pads=_in_order(pads), group=groups,
-        dilations=tuple(axis.dilation for axis in axes), kernel_shape=tuple(w.shape[2:]),
-    )  # fmt: skip
-    return total.astype(x.dtype)
 
 
 def _by_taps(x: Array, w: Array, axes: Sequence[Axis], groups: int) -> Array:

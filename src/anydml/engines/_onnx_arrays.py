@@ -27,6 +27,10 @@ _COMPARISONS: Final = frozenset(
     ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "IsNaN", "IsInf")
 )
 
+MOST_ROWS: Final = 32
+"""Of a matrix that is the second factor of a transposed product: ONNX Runtime copies it each time,
+and float64 matrices are not prepared, even if they are constant."""
+
 
 class Traced:
     """An array of a graph.
@@ -149,6 +153,8 @@ class Traced:
     def __sub__(self, other: Any) -> Any:
         if self.dtype.kind == "f" and isinstance(other, float | np.ndarray) and _is_zero(other):
             return self.astype(result_type(self, other))
+        if not isinstance(other, Traced) and result_type(self, other).kind == "f":
+            return elementwise("Add", self, -typed(other, result_type(self, other)))
         return elementwise("Sub", self, other)
 
     def __rsub__(self, other: Any) -> Any:
@@ -445,46 +451,21 @@ def product(a: Any, b: Any) -> Any:
     working = working_type("MatMul", common)
     # ONNX Runtime prepares constant matrices if they have two dimensions.
     if not isinstance(b, Traced):
-        b = _as_matrix(b, a.ndim)
+        b = as_matrix(b, a.ndim)
+        if working == np.float64 and a.ndim == b.ndim == 2 and a.shape[0] <= MOST_ROWS:
+            operands = np.ascontiguousarray(b.T, working), permuted(typed(a, working), (1, 0))
+            result = emit("MatMul", operands, working, (b.shape[1], a.shape[0]))
+            return permuted(result, (1, 0)).astype(common)
     elif not isinstance(a, Traced):
-        a = _as_matrix(a, b.ndim)
+        a = as_matrix(a, b.ndim)
     result = emit("MatMul", (typed(a, working), typed(b, working)), working, shape)
     return result.astype(common)
 
 
-def _as_matrix(x: NumpyArray, rank: int) -> NumpyArray:
+def as_matrix(x: NumpyArray, rank: int) -> NumpyArray:
+    """The one matrix that an array repeats, for a product with one of another rank."""
     same = all(n == 1 or s == 0 for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True))
     return x[(0,) * (x.ndim - 2)] if same and x.ndim <= rank else x
-
-
-def as_bytes(x: Any) -> tuple[Any, Any] | None:
-    """Unsigned bytes, and a constant one, whose difference an array is; None if there are none."""
-    if not isinstance(x, Traced):
-        low = x.min()
-        zero = np.uint8(0 if low >= 0 else 128 if low >= -128 else 255)
-        moved = x + zero
-        if (moved == np.clip(np.rint(moved), 0, 255)).all():
-            return moved.astype(np.uint8), zero
-        return None
-    subtracted = 0.0
-    value = x.value
-    node = x.graph.nodes.get(value)
-    if node is not None and node.operator == "Sub" and node.inputs[1] in x.graph.constants:
-        constant = x.graph.constants[node.inputs[1]]
-        if constant.size != 1:
-            return None
-        subtracted, value = float(constant.reshape(-1)[0]), node.inputs[0]
-        node = x.graph.nodes.get(value)
-    if node is None or node.operator != "Cast":
-        return None
-    spec = x.graph.specs[node.inputs[0]]
-    if spec.dtype.name not in ("int8", "uint8") or spec.shape != x.shape:
-        return None
-    whole = Traced(x.graph, node.inputs[0], spec)
-    if spec.dtype == np.int8:  # 128 more
-        whole, subtracted = whole.astype(np.uint8) ^ np.uint8(128), subtracted + 128
-    zero = np.uint8(np.clip(subtracted, 0, 255))
-    return (whole, zero) if zero == subtracted else None
 
 
 def permuted(x: Any, order: Sequence[int]) -> Any:
@@ -534,7 +515,8 @@ def guarded(x: Any, *, is_finite: bool = False) -> bool:
     guards = x.graph.guards
     if guards is None:
         return False
-    if x.dtype == np.float32 and x.ndim > 2 and x.size > x.shape[0] * x.shape[1]:
+    is_result = x.value in x.graph.nodes
+    if is_result and x.dtype == np.float32 and x.ndim > 2 and x.size > prod(x.shape[:2]):
         # ONNX Runtime reads what a convolution has written in the order of that.
         ones = (*x.shape[:2], *(1 for _ in x.shape[2:]))
         total = emit("GlobalAveragePool", (x,), x.dtype, ones)

@@ -48,7 +48,9 @@ TYPES: Final[Mapping[str, frozenset[str]]] = {
         "ReduceMax ArgMax": f"{_BYTES} int32 int64",
         "MatMul": f"{_SUMMED} uint32 uint64",
         "MaxPool": _BYTES,
-        "ConvInteger": "uint8",
+        "ConvInteger MatMulInteger QLinearConv QLinearMatMul": "uint8",
+        "QuantizeLinear": "float32",
+        "DequantizeLinear": "int8 uint8",
         "Pad": f"{_FLOATS} int8 int32 int64 uint8 uint32 uint64 bool",
         "Gather GatherElements Slice Concat Expand Reshape Transpose Cast Identity": _ALL,
         "ScatterElements": _NUMBERS,
@@ -97,11 +99,14 @@ class Model(NamedTuple):
         The initializers that it lacks.
     values : list of Spec
         What its nodes compute.
+    is_fusible : bool
+        Whether convolutions may take the factors and terms behind them.
     """
 
     proto: Any
     apart: Mapping[str, NumpyArray]
     values: Sequence[Spec]
+    is_fusible: bool = True
 
 
 class Spec(NamedTuple):
@@ -140,9 +145,12 @@ class Graph:
     guards : list of str or None
         Values of one number each. If one is NaN, other results may be wrong: the calculation has to
         be repeated with a graph in which this is None, which is slower and always right.
+    adds_exactly : bool
+        Whether products of unsigned and signed bytes are added without overflow where it runs.
     """
 
-    def __init__(self, guarded: bool = False) -> None:
+    def __init__(self, guarded: bool = False, adds_exactly: bool = False) -> None:
+        self.adds_exactly = adds_exactly
         self.guards: list[str] | None = [] if guarded else None
         self.nodes: dict[str, Node] = {}
         self.constants: dict[str, NumpyArray] = {}

@@ -267,6 +267,8 @@ def cumprod(x: Any, axis: int, dtype: Any = None) -> Any:
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     rank = arrays[0].ndim + 1
     at = axis % rank
+    if at == 0 and rank > 1:
+        return joined(arrays, 0).reshape((len(arrays), *arrays[0].shape))
     expanded = [x.reshape((*x.shape[:at], 1, *x.shape[at:])) for x in arrays]
     return joined(expanded, at)
 

@@ -8,7 +8,7 @@ type, an array of another library (`Exporter`) one of its own class, numbers, li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, SupportsIndex, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +23,12 @@ __all__ = [
     "GivenIndexType",
     "GivenType",
     "Index",
+    "IndexOptions",
+    "IndexType",
     "Integers",
     "NDArray",
     "Operand",
+    "Options",
     "Other",
     "Out",
     "OutIndices",
@@ -33,6 +36,8 @@ __all__ = [
     "Plain",
     "Reduction",
     "Scalar",
+    "Sections",
+    "TypeOf",
 ]
 
 
@@ -61,6 +66,7 @@ Index = TypeVar("Index", bound=np.integer[Any])
 Other = TypeVar("Other", bound=Exporter)
 Out = TypeVar("Out")
 OutIndices = TypeVar("OutIndices")
+IndexType = TypeVar("IndexType")
 
 ArrayOf: TypeAlias = np.ndarray[Any, np.dtype[Scalar]]
 """A NumPy array of any shape."""
@@ -72,5 +78,19 @@ Operand: TypeAlias = ArrayLike | Exporter
 """Operands besides the array that decides the kind of the result."""
 
 Integers: TypeAlias = Sequence[SupportsIndex] | ArrayOf[Any]
-GivenIndexType: TypeAlias = IndexName | DataType | np.dtype[Any] | type[Any] | ForeignType
+Sections: TypeAlias = SupportsIndex | Integers | None
+TypeOf: TypeAlias = type[Scalar] | np.dtype[Scalar]
+GivenIndexType: TypeAlias = IndexName | DataType | np.dtype[Any] | type[Any] | ForeignType | None
 GivenType: TypeAlias = TypeName | DataType | np.dtype[Any] | type[Any] | ForeignType
+
+
+class Options(TypedDict, Generic[Out], total=False):
+    """The keywords of a function, which its overloads share; `Out` is None without ``out=``."""
+
+    out: Out
+
+
+class IndexOptions(Options[Out], Generic[IndexType, Out], total=False):
+    """The keywords of a function that returns indices, of a type that ``index_dtype=`` names."""
+
+    index_dtype: IndexType

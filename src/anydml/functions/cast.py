@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, overload
 
-import numpy as np
 from numpy import ndarray
 
 from anydml.functions import _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    ORDERED,
-    check_type,
-)
-from anydml.functions._blocks import (
-    Blockwise,
-)
+from anydml.functions._attributes import ORDERED, check_type
+from anydml.functions._blocks import Blockwise
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Attribute,
@@ -37,6 +31,7 @@ from anydml.functions._types import (
     Out,
     Plain,
     Scalar,
+    TypeOf,
 )
 from anydml.ops.cast import Cast
 
@@ -69,21 +64,15 @@ CAST: Final = FunctionSpec(
 
 
 @overload
-def cast(
-    x: ArrayOf[Any] | Plain, dtype: type[Scalar] | np.dtype[Scalar], *, out: None = ...
-) -> NDArray[Scalar]: ...
+def cast(x: ArrayOf[Any] | Plain, dtype: TypeOf[Scalar], *, out: None = ...) -> NDArray[Scalar]: ...
 
 
 @overload
-def cast(x: ArrayOf[Any], dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+def cast(x: ArrayOf[Any] | Plain, dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
 
 
 @overload
 def cast(x: Other, dtype: GivenType, *, out: None = ...) -> Other: ...
-
-
-@overload
-def cast(x: Plain, dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
 
 
 @overload

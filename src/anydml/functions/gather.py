@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._blocks import (
-    Indexed,
-)
+from anydml.functions._blocks import Indexed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Attribute,
@@ -29,6 +27,7 @@ from anydml.functions._types import (
     GatherMode,
     NDArray,
     Operand,
+    Options,
     Other,
     Out,
     Plain,
@@ -100,43 +99,27 @@ GATHER: Final = FunctionSpec(
 )
 
 
+class _Options(Options[Out], total=False):
+    axis: SupportsIndex
+    mode: GatherMode
+
+
 @overload
 def gather(
-    x: ArrayOf[Scalar],
-    indices: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    out: None = ...,
+    x: ArrayOf[Scalar], indices: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Scalar]: ...
 
 
 @overload
-def gather(
-    x: Other,
-    indices: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    out: None = ...,
-) -> Other: ...
+def gather(x: Other, indices: Operand, **options: Unpack[_Options[None]]) -> Other: ...
 
 
 @overload
-def gather(
-    x: Plain,
-    indices: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    out: None = ...,
-) -> NDArray[Any]: ...
+def gather(x: Plain, indices: Operand, **options: Unpack[_Options[None]]) -> NDArray[Any]: ...
 
 
 @overload
-def gather(
-    x: Operand, indices: Operand, *, axis: SupportsIndex = ..., mode: GatherMode = ..., out: Out
-) -> Out: ...
+def gather(x: Operand, indices: Operand, **options: Unpack[_Options[Out]]) -> Out: ...
 
 
 def gather(

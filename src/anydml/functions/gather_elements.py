@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    broadcast_indexed,
-)
-from anydml.functions._blocks import (
-    Indexed,
-    point_along,
-)
+from anydml.functions._attributes import broadcast_indexed
+from anydml.functions._blocks import Indexed, point_along
 from anydml.functions._dispatch import dispatch
-from anydml.functions._function import (
-    Attribute,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-)
+from anydml.functions._function import Attribute, Call, Derivatives, FunctionSpec, Library, Saved
 from anydml.functions._indexing import into_axes
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
@@ -32,6 +20,7 @@ from anydml.functions._types import (
     GatherMode,
     NDArray,
     Operand,
+    Options,
     Other,
     Out,
     Plain,
@@ -80,52 +69,30 @@ GATHER_ELEMENTS: Final = FunctionSpec(
 )
 
 
+class _Options(Options[Out], total=False):
+    axis: SupportsIndex
+    mode: GatherMode
+    broadcast: bool
+
+
 @overload
 def gather_elements(
-    x: ArrayOf[Scalar],
-    indices: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    broadcast: bool = ...,
-    out: None = ...,
+    x: ArrayOf[Scalar], indices: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Scalar]: ...
 
 
 @overload
-def gather_elements(
-    x: Other,
-    indices: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    broadcast: bool = ...,
-    out: None = ...,
-) -> Other: ...
+def gather_elements(x: Other, indices: Operand, **options: Unpack[_Options[None]]) -> Other: ...
 
 
 @overload
 def gather_elements(
-    x: Plain,
-    indices: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    broadcast: bool = ...,
-    out: None = ...,
+    x: Plain, indices: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Any]: ...
 
 
 @overload
-def gather_elements(
-    x: Operand,
-    indices: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    broadcast: bool = ...,
-    out: Out,
-) -> Out: ...
+def gather_elements(x: Operand, indices: Operand, **options: Unpack[_Options[Out]]) -> Out: ...
 
 
 def gather_elements(

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    indexed_axes,
-)
-from anydml.functions._blocks import (
-    Indexed,
-    point_by_tuples,
-)
+from anydml.functions._attributes import indexed_axes
+from anydml.functions._blocks import Indexed, point_by_tuples
 from anydml.functions._dispatch import dispatch
-from anydml.functions._function import (
-    Attribute,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-)
+from anydml.functions._function import Attribute, Call, Derivatives, FunctionSpec, Library, Saved
 from anydml.functions._indexing import into_axes
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
@@ -32,6 +20,7 @@ from anydml.functions._types import (
     GatherMode,
     NDArray,
     Operand,
+    Options,
     Other,
     Out,
     Plain,
@@ -77,48 +66,27 @@ GATHER_ND: Final = FunctionSpec(
 )
 
 
+class _Options(Options[Out], total=False):
+    batch_dims: SupportsIndex
+    mode: GatherMode
+
+
 @overload
 def gather_nd(
-    x: ArrayOf[Scalar],
-    indices: Operand,
-    *,
-    batch_dims: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    out: None = ...,
+    x: ArrayOf[Scalar], indices: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Scalar]: ...
 
 
 @overload
-def gather_nd(
-    x: Other,
-    indices: Operand,
-    *,
-    batch_dims: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    out: None = ...,
-) -> Other: ...
+def gather_nd(x: Other, indices: Operand, **options: Unpack[_Options[None]]) -> Other: ...
 
 
 @overload
-def gather_nd(
-    x: Plain,
-    indices: Operand,
-    *,
-    batch_dims: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    out: None = ...,
-) -> NDArray[Any]: ...
+def gather_nd(x: Plain, indices: Operand, **options: Unpack[_Options[None]]) -> NDArray[Any]: ...
 
 
 @overload
-def gather_nd(
-    x: Operand,
-    indices: Operand,
-    *,
-    batch_dims: SupportsIndex = ...,
-    mode: GatherMode = ...,
-    out: Out,
-) -> Out: ...
+def gather_nd(x: Operand, indices: Operand, **options: Unpack[_Options[Out]]) -> Out: ...
 
 
 def gather_nd(

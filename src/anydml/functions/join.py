@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    members_of,
-)
-from anydml.functions._blocks import (
-    Composed,
-)
+from anydml.functions._attributes import members_of
+from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Array,
@@ -26,15 +22,7 @@ from anydml.functions._function import (
     Saved,
 )
 from anydml.functions._keywords import unknown_keyword
-from anydml.functions._types import (
-    ArrayOf,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._types import ArrayOf, NDArray, Operand, Options, Other, Out, Plain, Scalar
 from anydml.ops.join import Join
 
 _quick = _engine.function_call(Join.KERNEL)
@@ -78,40 +66,27 @@ JOIN: Final = FunctionSpec(
 )
 
 
+class _Options(Options[Out], total=False):
+    axis: SupportsIndex | None
+    promote: bool
+
+
 @overload
 def join(
-    arrays: Sequence[ArrayOf[Scalar]],
-    *,
-    axis: SupportsIndex | None = ...,
-    promote: bool = ...,
-    out: None = ...,
+    arrays: Sequence[ArrayOf[Scalar]], **options: Unpack[_Options[None]]
 ) -> NDArray[Scalar]: ...
 
 
 @overload
-def join(
-    arrays: Sequence[Other],
-    *,
-    axis: SupportsIndex | None = ...,
-    promote: bool = ...,
-    out: None = ...,
-) -> Other: ...
+def join(arrays: Sequence[Other], **options: Unpack[_Options[None]]) -> Other: ...
 
 
 @overload
-def join(
-    arrays: Sequence[Plain],
-    *,
-    axis: SupportsIndex | None = ...,
-    promote: bool = ...,
-    out: None = ...,
-) -> NDArray[Any]: ...
+def join(arrays: Sequence[Plain], **options: Unpack[_Options[None]]) -> NDArray[Any]: ...
 
 
 @overload
-def join(
-    arrays: Sequence[Operand], *, axis: SupportsIndex | None = ..., promote: bool = ..., out: Out
-) -> Out: ...
+def join(arrays: Sequence[Operand], **options: Unpack[_Options[Out]]) -> Out: ...
 
 
 def join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 import numpy as np
 from numpy import ndarray
@@ -12,14 +12,8 @@ from numpy import ndarray
 from anydml.core.errors import ArgumentTypeError
 from anydml.functions import _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    COMPARED,
-    check_size_and_fill,
-    check_type,
-)
-from anydml.functions._blocks import (
-    Rows,
-)
+from anydml.functions._attributes import COMPARED, check_size_and_fill, check_type
+from anydml.functions._blocks import Rows
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Array,
@@ -35,11 +29,14 @@ from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
     Index,
+    IndexOptions,
+    IndexType,
     NDArray,
     Operand,
     Other,
     Out,
     Plain,
+    TypeOf,
 )
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 
@@ -142,92 +139,35 @@ NONZERO_COORDINATES: Final = FunctionSpec(
 )
 
 
+class _Options(IndexOptions[IndexType, Out], total=False):
+    size: SupportsIndex | None
+    fill_value: SupportsIndex
+
+
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any],
-    *,
-    index_dtype: None = ...,
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: None = ...,
+    x: ArrayOf[Any] | Plain, **options: Unpack[_Options[None, None]]
 ) -> NDArray[np.intp]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any],
-    *,
-    index_dtype: type[Index] | np.dtype[Index],
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: None = ...,
+    x: ArrayOf[Any] | Plain, **options: Unpack[_Options[TypeOf[Index], None]]
 ) -> NDArray[Index]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any],
-    *,
-    index_dtype: GivenIndexType | None = ...,
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: None = ...,
+    x: ArrayOf[Any] | Plain, **options: Unpack[_Options[GivenIndexType, None]]
 ) -> NDArray[Any]: ...
 
 
 @overload
-def nonzero_coordinates(
-    x: Other,
-    *,
-    index_dtype: GivenIndexType | None = ...,
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: None = ...,
-) -> Other: ...
+def nonzero_coordinates(x: Other, **options: Unpack[_Options[GivenIndexType, None]]) -> Other: ...
 
 
 @overload
-def nonzero_coordinates(
-    x: Plain,
-    *,
-    index_dtype: None = ...,
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: None = ...,
-) -> NDArray[np.intp]: ...
-
-
-@overload
-def nonzero_coordinates(
-    x: Plain,
-    *,
-    index_dtype: type[Index] | np.dtype[Index],
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: None = ...,
-) -> NDArray[Index]: ...
-
-
-@overload
-def nonzero_coordinates(
-    x: Plain,
-    *,
-    index_dtype: GivenIndexType | None = ...,
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: None = ...,
-) -> NDArray[Any]: ...
-
-
-@overload
-def nonzero_coordinates(
-    x: Operand,
-    *,
-    index_dtype: GivenIndexType | None = ...,
-    size: SupportsIndex | None = ...,
-    fill_value: SupportsIndex = ...,
-    out: Out,
-) -> Out: ...
+def nonzero_coordinates(x: Operand, **options: Unpack[_Options[GivenIndexType, Out]]) -> Out: ...
 
 
 def nonzero_coordinates(

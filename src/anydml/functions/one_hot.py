@@ -24,15 +24,7 @@ from anydml.functions._function import (
     Saved,
 )
 from anydml.functions._keywords import unknown_keyword
-from anydml.functions._types import (
-    ArrayOf,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.one_hot import OneHot
 
 _quick = _engine.function_call(OneHot.KERNEL)

@@ -10,14 +10,8 @@ from numpy import ndarray
 
 from anydml.functions import _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    constant_of,
-    padding_mode,
-    paddings,
-)
-from anydml.functions._blocks import (
-    Composed,
-)
+from anydml.functions._attributes import constant_of, padding_mode, paddings
+from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Attribute,
@@ -32,16 +26,7 @@ from anydml.functions._function import (
     call_kernel,
 )
 from anydml.functions._keywords import unknown_keyword
-from anydml.functions._types import (
-    ArrayOf,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    PadMode,
-    Plain,
-    Scalar,
-)
+from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, PadMode, Plain, Scalar
 from anydml.ops._numbers import bits_of
 from anydml.ops.padding1 import Padding1
 

@@ -7,10 +7,7 @@ from typing import Any, Final, SupportsIndex, overload
 
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    check_lengths,
-    refuse_negative,
-)
+from anydml.functions._attributes import check_lengths, refuse_negative
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Array,
@@ -26,15 +23,7 @@ from anydml.functions._function import (
     call_kernel,
 )
 from anydml.functions._keywords import unknown_keyword
-from anydml.functions._types import (
-    ArrayOf,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 
 

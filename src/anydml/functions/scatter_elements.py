@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine, _scatter
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    check_scalar,
-    updates_shape,
-)
-from anydml.functions._blocks import (
-    Indexed,
-    point_along,
-)
+from anydml.functions._attributes import check_scalar, updates_shape
+from anydml.functions._blocks import Indexed, point_along
 from anydml.functions._dispatch import dispatch
-from anydml.functions._function import (
-    Attribute,
-    Call,
-    FunctionSpec,
-    Library,
-)
+from anydml.functions._function import Attribute, Call, FunctionSpec, Library
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     NDArray,
     Operand,
+    Options,
     Other,
     Out,
     Plain,
@@ -83,59 +73,34 @@ SCATTER_ELEMENTS: Final = FunctionSpec(
 )
 
 
+class _Options(Options[Out], total=False):
+    axis: SupportsIndex
+    reduction: Reduction | None
+    include_self: bool
+    broadcast: bool
+
+
 @overload
 def scatter_elements(
-    x: ArrayOf[Scalar],
-    indices: Operand,
-    updates: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    broadcast: bool = ...,
-    out: None = ...,
+    x: ArrayOf[Scalar], indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Scalar]: ...
 
 
 @overload
 def scatter_elements(
-    x: Other,
-    indices: Operand,
-    updates: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    broadcast: bool = ...,
-    out: None = ...,
+    x: Other, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
 ) -> Other: ...
 
 
 @overload
 def scatter_elements(
-    x: Plain,
-    indices: Operand,
-    updates: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    broadcast: bool = ...,
-    out: None = ...,
+    x: Plain, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Any]: ...
 
 
 @overload
 def scatter_elements(
-    x: Operand,
-    indices: Operand,
-    updates: Operand,
-    *,
-    axis: SupportsIndex = ...,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    broadcast: bool = ...,
-    out: Out,
+    x: Operand, indices: Operand, updates: Operand, **options: Unpack[_Options[Out]]
 ) -> Out: ...
 
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, overload
+from typing import Any, Final, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine, _scatter
 from anydml.functions import _rules as rules
-from anydml.functions._blocks import (
-    Indexed,
-    point_by_tuples,
-)
+from anydml.functions._blocks import Indexed, point_by_tuples
 from anydml.functions._dispatch import dispatch
-from anydml.functions._function import (
-    Attributes,
-    Call,
-    FunctionSpec,
-    Library,
-)
+from anydml.functions._function import Attributes, Call, FunctionSpec, Library
 from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     NDArray,
     Operand,
+    Options,
     Other,
     Out,
     Plain,
@@ -77,51 +70,32 @@ SCATTER_ND: Final = FunctionSpec(
 )
 
 
+class _Options(Options[Out], total=False):
+    reduction: Reduction | None
+    include_self: bool
+
+
 @overload
 def scatter_nd(
-    x: ArrayOf[Scalar],
-    indices: Operand,
-    updates: Operand,
-    *,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    out: None = ...,
+    x: ArrayOf[Scalar], indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Scalar]: ...
 
 
 @overload
 def scatter_nd(
-    x: Other,
-    indices: Operand,
-    updates: Operand,
-    *,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    out: None = ...,
+    x: Other, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
 ) -> Other: ...
 
 
 @overload
 def scatter_nd(
-    x: Plain,
-    indices: Operand,
-    updates: Operand,
-    *,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    out: None = ...,
+    x: Plain, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
 ) -> NDArray[Any]: ...
 
 
 @overload
 def scatter_nd(
-    x: Operand,
-    indices: Operand,
-    updates: Operand,
-    *,
-    reduction: Reduction | None = ...,
-    include_self: bool = ...,
-    out: Out,
+    x: Operand, indices: Operand, updates: Operand, **options: Unpack[_Options[Out]]
 ) -> Out: ...
 
 

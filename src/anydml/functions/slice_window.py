@@ -9,12 +9,8 @@ from numpy import ndarray
 
 from anydml.functions import _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    window,
-)
-from anydml.functions._blocks import (
-    Composed,
-)
+from anydml.functions._attributes import window
+from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Attribute,
@@ -26,16 +22,7 @@ from anydml.functions._function import (
     Saved,
 )
 from anydml.functions._keywords import unknown_keyword
-from anydml.functions._types import (
-    ArrayOf,
-    Integers,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.slice1 import Slice1, first_places
 
 _quick = _engine.function_call(Slice1.KERNEL)
@@ -114,34 +101,19 @@ def slice_window(
 
 @overload
 def slice_window(
-    x: Other,
-    starts: Integers,
-    sizes: Integers,
-    strides: Integers | None = ...,
-    *,
-    out: None = ...,
+    x: Other, starts: Integers, sizes: Integers, strides: Integers | None = ..., *, out: None = ...
 ) -> Other: ...
 
 
 @overload
 def slice_window(
-    x: Plain,
-    starts: Integers,
-    sizes: Integers,
-    strides: Integers | None = ...,
-    *,
-    out: None = ...,
+    x: Plain, starts: Integers, sizes: Integers, strides: Integers | None = ..., *, out: None = ...
 ) -> NDArray[Any]: ...
 
 
 @overload
 def slice_window(
-    x: Operand,
-    starts: Integers,
-    sizes: Integers,
-    strides: Integers | None = ...,
-    *,
-    out: Out,
+    x: Operand, starts: Integers, sizes: Integers, strides: Integers | None = ..., *, out: Out
 ) -> Out: ...
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    split_attributes,
-)
-from anydml.functions._blocks import (
-    Composed,
-)
+from anydml.functions._attributes import split_attributes
+from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Attribute,
@@ -31,10 +27,12 @@ from anydml.functions._types import (
     Integers,
     NDArray,
     Operand,
+    Options,
     Other,
     Out,
     Plain,
     Scalar,
+    Sections,
 )
 from anydml.ops.split import Split
 
@@ -83,51 +81,33 @@ SPLIT: Final = FunctionSpec(
 )
 
 
+class _Options(Options[Out], total=False):
+    axis: SupportsIndex
+    points: Integers | None
+    near_equal: bool
+
+
 @overload
 def split(
-    x: ArrayOf[Scalar],
-    sections_or_sizes: SupportsIndex | Integers | None = ...,
-    *,
-    axis: SupportsIndex = ...,
-    points: Integers | None = ...,
-    near_equal: bool = ...,
-    out: None = ...,
+    x: ArrayOf[Scalar], sections_or_sizes: Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[NDArray[Scalar], ...]: ...
 
 
 @overload
 def split(
-    x: Other,
-    sections_or_sizes: SupportsIndex | Integers | None = ...,
-    *,
-    axis: SupportsIndex = ...,
-    points: Integers | None = ...,
-    near_equal: bool = ...,
-    out: None = ...,
+    x: Other, sections_or_sizes: Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[Other, ...]: ...
 
 
 @overload
 def split(
-    x: Plain,
-    sections_or_sizes: SupportsIndex | Integers | None = ...,
-    *,
-    axis: SupportsIndex = ...,
-    points: Integers | None = ...,
-    near_equal: bool = ...,
-    out: None = ...,
+    x: Plain, sections_or_sizes: Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[NDArray[Any], ...]: ...
 
 
 @overload
 def split(
-    x: Operand,
-    sections_or_sizes: SupportsIndex | Integers | None = ...,
-    *,
-    axis: SupportsIndex = ...,
-    points: Integers | None = ...,
-    near_equal: bool = ...,
-    out: Sequence[Out | None],
+    x: Operand, sections_or_sizes: Sections = ..., **options: Unpack[_Options[Sequence[Out | None]]]
 ) -> tuple[Out | Any, ...]: ...
 
 

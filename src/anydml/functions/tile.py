@@ -9,12 +9,8 @@ from numpy import ndarray
 
 from anydml.functions import _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    normalize_repeats,
-)
-from anydml.functions._blocks import (
-    Composed,
-)
+from anydml.functions._attributes import normalize_repeats
+from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Attribute,
@@ -27,16 +23,7 @@ from anydml.functions._function import (
     Saved,
 )
 from anydml.functions._keywords import unknown_keyword
-from anydml.functions._types import (
-    ArrayOf,
-    Integers,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.tile import Tile
 
 _quick = _engine.function_call(Tile.KERNEL)

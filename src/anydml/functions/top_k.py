@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, overload
+from typing import Any, Final, Generic, NamedTuple, SupportsIndex, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import (
-    ORDERED,
-    check_type,
-)
-from anydml.functions._blocks import (
-    Part,
-    Tree,
-)
+from anydml.functions._attributes import ORDERED, check_type
+from anydml.functions._blocks import Part, Tree
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import (
     Array,
@@ -35,6 +29,8 @@ from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
     Index,
+    IndexOptions,
+    IndexType,
     NDArray,
     Operand,
     Other,
@@ -42,6 +38,7 @@ from anydml.functions._types import (
     OutIndices,
     Plain,
     Scalar,
+    TypeOf,
 )
 from anydml.functions.gather_elements import gather_elements
 from anydml.functions.join import join
@@ -134,94 +131,51 @@ TOP_K: Final = FunctionSpec(
 )
 
 
+class _Options(IndexOptions[IndexType, Out], total=False):
+    axis: SupportsIndex
+    largest: bool
+    sorted: bool
+
+
 @overload
 def top_k(
-    x: ArrayOf[Scalar],
-    k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: None = ...,
-    out: None = ...,
+    x: ArrayOf[Scalar], k: SupportsIndex, **options: Unpack[_Options[None, None]]
 ) -> TopKResult[NDArray[Scalar], NDArray[np.intp]]: ...
 
 
 @overload
 def top_k(
-    x: ArrayOf[Scalar],
-    k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: type[Index] | np.dtype[Index],
-    out: None = ...,
-) -> TopKResult[NDArray[Scalar], NDArray[Index]]: ...
-
-
-@overload
-def top_k(
-    x: ArrayOf[Scalar],
-    k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: GivenIndexType | None = ...,
-    out: None = ...,
-) -> TopKResult[NDArray[Scalar], NDArray[Any]]: ...
-
-
-@overload
-def top_k(
-    x: Other,
-    k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: GivenIndexType | None = ...,
-    out: None = ...,
-) -> TopKResult[Other, Other]: ...
-
-
-@overload
-def top_k(
-    x: Plain,
-    k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: None = ...,
-    out: None = ...,
+    x: Plain, k: SupportsIndex, **options: Unpack[_Options[None, None]]
 ) -> TopKResult[NDArray[Any], NDArray[np.intp]]: ...
 
 
 @overload
 def top_k(
-    x: Plain,
-    k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: type[Index] | np.dtype[Index],
-    out: None = ...,
+    x: ArrayOf[Scalar], k: SupportsIndex, **options: Unpack[_Options[TypeOf[Index], None]]
+) -> TopKResult[NDArray[Scalar], NDArray[Index]]: ...
+
+
+@overload
+def top_k(
+    x: ArrayOf[Scalar], k: SupportsIndex, **options: Unpack[_Options[GivenIndexType, None]]
+) -> TopKResult[NDArray[Scalar], NDArray[Any]]: ...
+
+
+@overload
+def top_k(
+    x: Other, k: SupportsIndex, **options: Unpack[_Options[GivenIndexType, None]]
+) -> TopKResult[Other, Other]: ...
+
+
+@overload
+def top_k(
+    x: Plain, k: SupportsIndex, **options: Unpack[_Options[TypeOf[Index], None]]
 ) -> TopKResult[NDArray[Any], NDArray[Index]]: ...
 
 
 @overload
 def top_k(
-    x: Plain,
-    k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: GivenIndexType | None = ...,
-    out: None = ...,
+    x: Plain, k: SupportsIndex, **options: Unpack[_Options[GivenIndexType, None]]
 ) -> TopKResult[NDArray[Any], NDArray[Any]]: ...
 
 
@@ -229,12 +183,7 @@ def top_k(
 def top_k(
     x: Operand,
     k: SupportsIndex,
-    *,
-    axis: SupportsIndex = ...,
-    largest: bool = ...,
-    sorted: bool = ...,
-    index_dtype: GivenIndexType | None = ...,
-    out: tuple[Out, OutIndices] | list[Any],
+    **options: Unpack[_Options[GivenIndexType, tuple[Out, OutIndices] | list[Any]]],
 ) -> TopKResult[Out, OutIndices]: ...
 
 

@@ -65,6 +65,7 @@ class CompiledGraph(Compiled):
             Point(slot.name, slot.name, (lowered.tensors[slot.name],), False, output, (slot,))
             for slots, output in ((program.inputs, False), (program.outputs, True))
             for slot in slots
+            if slot.name in lowered.tensors
         ]
         super().__init__(NAME, program, points, device.backend, owned)
 

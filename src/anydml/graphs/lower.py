@@ -112,6 +112,7 @@ class _Lowering:
         self._constants: list[Constant] = []
         self._inputs: list[Slot] = []
         self._outputs: dict[int, Slot] = {}
+        self._held: list[tuple[str, str]] = []
         self._tensors: dict[str, TensorDesc] = {}
         self._feeds: dict[Place, Source] = {}
         self._readers: dict[Source, list[_End]] = {}
@@ -149,6 +150,7 @@ class _Lowering:
             tuple(self._calls),
             tuple(self._intermediates),
             tuple(self._constants),
+            tuple(self._held),
         )
         places = {
             name: place for place, (name, _) in self._values.items() if isinstance(place, tuple)
@@ -214,6 +216,12 @@ class _Lowering:
                 names[port[0]] = name
                 if gaps:
                     undefined[port[0]] = gaps
+        bound = {slot.name for slot in self._outputs.values()}
+        for held, output in program.held:
+            name = names[held] = prefix + held
+            slot = next(slot for slot in program.inputs if slot.name == held)
+            self._inputs.append(replace(slot, name=name))
+            self._held.append((name, str(names[output]) if names.get(output) in bound else ""))
         for item in program.intermediates:
             names[item.name] = prefix + item.name
         for item in program.intermediates:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from anydml.core._json import short_repr
 from anydml.core.dtypes import DataType
-from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.errors import AnyDMLError, ModelError, Violation
 from anydml.core.file_kinds import is_flatbuffer, kind_of
+from anydml.core.levels import LATEST
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.graphs._flatbuffers import Source, Table
 from anydml.graphs.desc import (
@@ -29,6 +31,7 @@ from anydml.graphs.desc import (
     OutputEdge,
 )
 from anydml.ops._descriptor import Descriptor
+from anydml.ops._deviations import observed
 from anydml.ops._fields import BoolKind, EnumerationKind, Kind, NestedKind, Role, ScalarKind
 from anydml.ops._registry import operator_named
 
@@ -47,6 +50,8 @@ _NAMED, _RAW = 1, 2
 _ONE_OPERATOR, _OPERATORS, _UINT, _UINT64, _INT, _FLOAT = 1, 2, 3, 4, 5, 6
 _UINTS, _INTS, _FLOATS, _SCALE_BIAS, _SIZE, _SCALAR, _BOOL = 7, 8, 9, 10, 11, 12, 13
 _SCALAR_BYTES: Final = 8
+_UNTYPED: Final = "UNKNOWN"
+"""The data type 0."""
 _STRUCTURES: Final = {
     _UINT: "I", _UINT64: "Q", _INT: "i", _FLOAT: "f", _SCALE_BIAS: "2f", _SIZE: "2I", _BOOL: "B",
 }  # fmt: skip
@@ -194,24 +199,28 @@ class _Reader:
         fields = {
             **dict(self._tensors(kind, Role.INPUT, desc.tables(1), inputs)),
             **dict(self._tensors(kind, Role.OUTPUT, desc.tables(2), outputs)),
-            **_attributes(kind, desc.tables(3)),
         }
-        return kind(**fields)
+        return kind(**fields, **_attributes(kind, desc.tables(3), fields))
 
     def _tensors(
         self, kind: type[Descriptor], role: Role, tables: Sequence[Table], edges: Sequence[str]
     ) -> Iterator[tuple[str, Any]]:
-        """Read the tensor fields; those without an edge are left out and have no table."""
-        left, names = iter(tables), iter(edges)
+        """Read the tensor fields.
+
+        Those without an edge are left out. They have no table, or that of a description of type
+        INVALID, which has no sizes.
+        """
+        left, names = deque(tables), iter(edges)
         for info in kind.tensor_fields(role):
             if info.many:  # all that is left: no field of the same role comes behind a list
                 pairs = zip(left, names, strict=False)
                 yield info.attribute, [_tensor(table, edge in self._late) for table, edge in pairs]
             elif edge := next(names, ""):
-                table = next(left, None)
-                if table is None:
+                if not left:
                     raise ModelError(f"{info.name}: expected a tensor, got none.")
-                yield info.attribute, _tensor(table, edge in self._late)
+                yield info.attribute, _tensor(left.popleft(), edge in self._late)
+            elif left and not left[0].numbers(1, "I"):
+                left.popleft()
 
     def _connect(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         node = len(self._nodes) - 1
@@ -244,7 +253,9 @@ def _tensor(table: Table, is_owned: bool) -> TensorDesc:
     )  # fmt: skip
 
 
-def _attributes(kind: type[Descriptor], tables: Sequence[Table]) -> dict[str, Any]:
+def _attributes(
+    kind: type[Descriptor], tables: Sequence[Table], tensors: Mapping[str, Any]
+) -> dict[str, Any]:
     infos = [info for info in kind.fields() if info.role is Role.ATTRIBUTE]
     if len(tables) > len(infos):
         raise ModelError(f"Expected {len(infos)} attributes, got {len(tables)}.")
@@ -252,11 +263,22 @@ def _attributes(kind: type[Descriptor], tables: Sequence[Table]) -> dict[str, An
     for info, table in zip(infos, tables, strict=False):
         try:
             value = _value(info.kind, table, found)
+            if value is _UNTYPED:
+                value = _type_of_bytes(kind, info.name, tensors)
         except ValueError as error:
             raise ModelError(f"{info.name}: {error}") from error
         if value is not None:
             found[info.attribute] = value
     return found
+
+
+def _type_of_bytes(kind: type[Descriptor], name: str, tensors: Mapping[str, Any]) -> DataType:
+    """The type of UINT8 tensors in place of no type, where DirectML accepts that."""
+    data_type = next((t.data_type for t in tensors.values() if isinstance(t, TensorDesc)), None)
+    violation = Violation(name, "a type", _UNTYPED)
+    if data_type is DataType.UINT8 and observed(kind.NAME, violation, LATEST):
+        return data_type
+    raise ValueError(f"expected a data type, got {_UNTYPED}")
 
 
 def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
@@ -267,7 +289,8 @@ def _value(kind: Kind, table: Table, others: dict[str, Any]) -> Any:
         if values is None or tag in _PAIRS:
             return values
         if isinstance(kind, EnumerationKind):
-            return kind.members(values[0])
+            is_untyped = kind.members is DataType and values[0] == 0
+            return _UNTYPED if is_untyped else kind.members(values[0])
         return bool(values[0]) if isinstance(kind, BoolKind) else values[0]
     members = table.table(2) if tag else None
     if members is None:
@@ -289,4 +312,4 @@ def _fused(kind: NestedKind, table: Table) -> Descriptor:
     definition = operator_named(table.text(0))
     if definition not in kind.definitions:  # none of which has operators of its own
         raise ModelError(f"expected {kind.accepted}, got {definition.__name__}.")
-    return definition(**_attributes(definition, table.tables(1)))
+    return definition(**_attributes(definition, table.tables(1), {}))

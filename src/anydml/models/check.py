@@ -172,6 +172,12 @@ class Checked:
         """Lowest feature level that accepts the dispatchable, or None when none does."""
         return self.dispatchable.desc.minimum_level()
 
+    @cached_property
+    def observed(self) -> list[str]:
+        """What DirectML accepts of the dispatchable although a page forbids it."""
+        found = self.dispatchable.desc.deviations(self.device.feature_level)
+        return [f"{item.accepted} ({item.evidence})" for item in found]
+
     def compile(self) -> CompiledOperator | CompiledGraph:
         """Compile the dispatchable, which breaks no rule.
 
@@ -203,6 +209,7 @@ class Checked:
                 f"{words('dispatchables', self.dispatchable.name)} ({desc.NAME}): "
                 f"{'refused' if self.violations else 'accepted'} at feature level {level}",
                 *map(str, self.violations),
+                *(f"Accepted by DirectML, not on its page: {text}" for text in self.observed),
                 f"Lowest feature level that accepts it: {self.lowest}{inputs}"
                 if self.lowest
                 else "No feature level accepts it",
@@ -216,6 +223,7 @@ class Checked:
             "operator": self.dispatchable.desc.NAME,
             "accepted": not self.violations,
             "minimum_feature_level": None if self.lowest is None else self.lowest.suffix,
+            "observed_deviations": self.observed,
             "violations": [
                 {
                     "path": item.path,

@@ -58,9 +58,7 @@ _PARSER_WORDS: Final = {
 
 
 def read_document(path: str | Path, limits: Limits) -> Fields | GraphDesc:
-    """Read a JSON object or a graph from a file or from standard input.
-
-    A graph is serialized, or an object with a member ``Nodes``.
+    """Read a JSON object or a serialized graph from a file or from standard input.
 
     Raises
     ------
@@ -70,8 +68,7 @@ def read_document(path: str | Path, limits: Limits) -> Fields | GraphDesc:
     data = _standard_input(limits) if str(path) == STANDARD_INPUT else _file(Path(path), limits)
     if is_flatbuffer(data):
         return graph_from_bytes(data, _constants(folder_of(path, limits), (), limits.memory_limit))
-    document = parse(data)
-    return GraphDesc.from_json(document) if "Nodes" in document else document
+    return parse(data)
 
 
 def folder_of(path: str | Path, limits: Limits) -> Folder | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -67,6 +67,9 @@ class Model:
         Name of the file without ``.json``, after which its output folder is named.
     limits : Limits
         Limits that it has been read with.
+    alone : bool
+        Whether it is an operator, or a JSON graph beside which no input has a file: there is
+        nothing to run it with.
     """
 
     resources: Mapping[str, Resource]
@@ -78,12 +81,14 @@ class Model:
     warnings: tuple[str, ...]
     name: str
     limits: Limits
+    alone: bool = False
 
 
 def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     """Read a model; parts that are wrong are left out and reported in ``problems``.
 
-    The model of a file of one graph, serialized or as JSON, runs it and prints its outputs.
+    The model of a file of one graph, serialized or as JSON, runs it and prints its outputs. The
+    model of an operator, which has a member ``type`` and no ``dispatchables``, has no commands.
 
     Raises
     ------
@@ -100,6 +105,13 @@ def model_of(document: Fields | GraphDesc, path: str | Path, limits: Limits) -> 
     folder = folder_of(path, limits)
     if isinstance(document, GraphDesc):
         return graph_model(document, name, folder, limits)
+    if "Nodes" in document:
+        graph = GraphDesc.from_json(document)
+        model = graph_model(graph, name, folder, limits)
+        missing = [tensor.name not in model.resources for tensor in graph.inputs]
+        return replace(model, alone=bool(missing) and all(missing))
+    if "type" in document and "dispatchables" not in document:
+        return operator_model(document, name, limits)
     return json_model(document, name, folder, limits)
 
 
@@ -140,6 +152,15 @@ def json_model(document: Fields, name: str, folder: Folder | None, limits: Limit
         read_resources, read_dispatchables, read_commands,
         dict.fromkeys(resources), dict.fromkeys(dispatchables), found, warnings, name, limits,
     )  # fmt: skip
+
+
+def operator_model(document: Fields, name: str, limits: Limits) -> Model:
+    """Make a model that has an operator, and nothing to bind to it."""
+    found: dict[str, Dispatchable] = {}
+    parts = _read_parts("dispatchables", {name: document}, found, read_dispatchable)
+    problems = reported(parts)
+    warnings = reported(unread_members(words("dispatchables", name), document, name in found))
+    return Model({}, found, {}, (), (name,), problems, warnings, name, limits, alone=True)
 
 
 def reported(texts: Iterable[str]) -> tuple[str, ...]:

@@ -16,12 +16,13 @@ from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.devices.device import Device
 from anydml.graphs.check import SINCE, lowest_level, violations
 from anydml.graphs.compiled import CompiledGraph
-from anydml.graphs.desc import GraphDesc
+from anydml.graphs.desc import GraphDesc, OperatorNode
 from anydml.graphs.lower import NAME, Lowered, lower
 from anydml.models.document import read_graph
 from anydml.models.files import Folder
 from anydml.models.resources import Resource, read_place
 from anydml.ops._descriptor import DESCRIBED_IN, Descriptor
+from anydml.ops._deviations import Deviation
 from anydml.ops._fields import FieldInfo, Role, TensorKind
 from anydml.ops._registry import from_json
 
@@ -90,6 +91,11 @@ class GraphOperator:
         if level not in self._violations:
             self._violations[level] = violations(self.graph, level, constants_since=SINCE)
         return self._violations[level]
+
+    def deviations(self, level: FeatureLevel) -> list[Deviation]:
+        """List what DirectML accepts of the operators although their pages forbid it."""
+        nodes = (node.desc for node in self.graph.nodes if isinstance(node, OperatorNode))
+        return list(dict.fromkeys(item for desc in nodes for item in desc.deviations(level)))
 
     def minimum_level(self) -> FeatureLevel | None:
         """Return the lowest feature level that accepts the graph, or None when none does."""

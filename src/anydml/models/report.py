@@ -102,7 +102,10 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
         checked = tuple(Checked(item, device) for item in model.dispatchables.values())
         refused = frozenset(item.dispatchable.name for item in checked if item.violations)
         problems = [*reading_problems(model), *_without_kernel(checked)]
-        problems += run_problems(model, limits, device, refused)
+        if model.alone:  # what a run would need is no problem of a description
+            problems = [text for text in problems if Problem(text).code != "missing_file"]
+        else:
+            problems += run_problems(model, limits, device, refused)
         if fits(model, limits):
             problems += index_problems(model, refused)
         return Report(

@@ -86,6 +86,8 @@ def run_model(
     write = write or sys.stdout.write
     if repeat < 1:
         raise ArgumentError(f"repeat: expected at least 1, got {repeat}")
+    if model.alone:
+        raise ModelError("Expected a model, got an operator alone, which `anydml check` checks.")
     operators = {
         name: _compiled(dispatchable, device) for name, dispatchable in model.dispatchables.items()
     }

@@ -23,6 +23,8 @@ def draw_file(path: Path, level: FeatureLevel) -> str:
     """Draw the model or graph in a file; see `draw_model` and `draw_graph`."""
     limits = Limits()
     document = read_document(path, limits)
+    if not isinstance(document, GraphDesc) and "Nodes" in document:
+        document = GraphDesc.from_json(document)
     if isinstance(document, GraphDesc):
         return draw_graph(document, level)
     return draw_model(without_problems(model_of(document, path, limits)), level)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from anydml.graphs.build import Expression
-from anydml.onnx.lower import attention, matrices, quantized, windows
+from anydml.onnx.lower import attention, matrices, normalization, quantized, windows
 from anydml.onnx.lower.elementwise import unary
-from anydml.onnx.lower.node import Lower, Lowering, padded, padded_right
+from anydml.onnx.lower.node import Lower, Lowering, padded, padded_right, strides_to
 from anydml.onnx.rows import Row
-from anydml.onnx.types import FLOATS, Value, type_name
+from anydml.onnx.types import FLOATS, Value
+from anydml.ops._fields import ScaleBias
+from anydml.ops._registry import OPERATORS
 
 DOMAIN: Final = "com.microsoft"
 
@@ -129,21 +131,50 @@ def _concat(node: Any, inputs: Operands) -> Found:
     return [(kind, tuple(first))]
 
 
-def _convolved(node: Any, inputs: Operands) -> Found:
-    x, w = inputs[:2]
-    if x is None or w is None or x.sizes is None or w.sizes is None:
-        return [] if x is None else [(x.type, None)]
-    attributes = node.attributes
-    rank = len(x.sizes) - 2
-    pads = attributes.get("pads", [0] * 2 * rank)
-    strides = attributes.get("strides", [1] * rank)
-    dilations = attributes.get("dilations", [1] * rank)
-    results = [
-        (x.sizes[1 + i] + pads[i] + pads[i + rank] - (w.sizes[1 + i] - 1) * dilations[i] - 1)
-        // strides[i] + 1
-        for i in range(rank)
-    ]  # fmt: skip
-    return [(x.type, (x.sizes[0], *results, w.sizes[0]))]
+def _convolved(last: bool) -> Callable[[Any, Operands], Found]:
+    """A convolution, of channels last or second; filters have them there, too."""
+
+    def infer(node: Any, inputs: Operands) -> Found:
+        x, w = inputs[:2]
+        if x is None or w is None or x.sizes is None or w.sizes is None:
+            return [] if x is None else [(x.type, None)]
+        attributes, first = node.attributes, 1 if last else 2
+        if str(attributes.get("auto_pad", "NOTSET")) != "NOTSET":
+            return [(x.type, None)]
+        rank = len(x.sizes) - 2
+        pads = attributes.get("pads", [0] * 2 * rank)
+        strides = attributes.get("strides", [1] * rank)
+        dilations = attributes.get("dilations", [1] * rank)
+        results = [
+            (x.sizes[first + i] + pads[i] + pads[i + rank]
+             - (w.sizes[first + i] - 1) * dilations[i] - 1) // strides[i] + 1
+            for i in range(rank)
+        ]  # fmt: skip
+        channels = w.sizes[0]
+        shape = (*results, channels) if last else (channels, *results)
+        return [(x.type, (x.sizes[0], *shape))]
+
+    return infer
+
+
+def _sum_of_product(b: int, typed: Callable[[Operands], str]) -> Callable[[Any, Operands], Found]:
+    """A Gemm, whose second matrix is the input `b`."""
+
+    def infer(node: Any, inputs: Operands) -> Found:
+        left, right = inputs[0], inputs[b]
+        if left is None or right is None or left.shape is None or right.shape is None:
+            return [(typed(inputs), None)]
+        attributes = node.attributes
+        row = left.shape[1 if attributes.get("transA") else 0]
+        return [(typed(inputs), (row, right.shape[0 if attributes.get("transB") else 1]))]
+
+    return infer
+
+
+def _quantized_type(inputs: Operands) -> str:
+    """The type of a QGemm: floats if it has no output scale."""
+    zero = inputs[8] if len(inputs) > 8 else None
+    return _type_of(1)(inputs) if zero is None else zero.type
 
 
 def _skipped(node: Any, inputs: Operands) -> Found:
@@ -182,6 +213,58 @@ def _attended(node: Any, inputs: Operands) -> Found:
     return found[: len(node.outputs)]
 
 
+def _self_attended(node: Any, inputs: Operands) -> Found:
+    """Attention and QAttention: the output, then past and new keys and values."""
+    x, weights = inputs[:2]
+    past_at, kind = (
+        (8, _type_of(3)(inputs)) if node.operator[0] == "Q" else (4, _type_of(0)(inputs))
+    )
+    if x is None or weights is None or x.sizes is None or weights.sizes is None:
+        return [(kind, None)] * len(node.outputs)
+    batches, rows = x.sizes[:2]
+    heads = node.attributes.get("num_heads", 1)
+    width = weights.sizes[-1]
+    query, _, value = node.attributes.get("qkv_hidden_sizes") or [width // 3] * 3
+    past = inputs[past_at] if len(inputs) > past_at else None
+    total: Any = rows
+    if past is not None:
+        total = None if past.sizes is None else past.sizes[3] + rows
+    found: Found = [
+        (kind, (batches, rows, value)),
+        (kind, (2, batches, heads, total, query // heads)),
+    ]
+    return found[: len(node.outputs)]
+
+
+def _grouped(node: Any, inputs: Operands) -> Found:
+    """GroupQueryAttention: the present has room for the past, and at least for all rows."""
+    query, key, past = (inputs[i] if i < len(inputs) else None for i in (0, 1, 3))
+    if query is None or query.sizes is None:
+        return [] if query is None else [(query.type, None)] * len(node.outputs)
+    batches, _, width = query.sizes
+    heads, groups = (node.attributes.get(name, 1) for name in ("num_heads", "kv_num_heads"))
+    size = width // (heads if key is not None else heads + 2 * groups)
+    data = inputs[6].data if len(inputs) > 6 and inputs[6] is not None else None
+    rows: Any = None
+    if data is not None and (past is None or past.sizes is not None):
+        rows = max(int(data.reshape(-1)[0]), 0 if past is None else (past.sizes or (0,) * 4)[2])
+    present = (query.type, (batches, groups, rows, size))
+    return [(query.type, (*query.sizes[:2], heads * size)), present, present][: len(node.outputs)]
+
+
+def _embedded(node: Any, inputs: Operands) -> Found:
+    """EmbedLayerNormalization; of quantized tables if the node has the scale of the first."""
+    ids, words = inputs[0], inputs[2]
+    if ids is None or words is None:
+        return []
+    known = ids.shape is not None and words.shape is not None
+    shape = (*(ids.shape or ()), (words.shape or (None,))[-1]) if known else None
+    lengths = None if ids.shape is None else ids.shape[:1]
+    kind = _type_of(8)(inputs) if node.operator[0] == "Q" else words.type
+    found: Found = [(kind, shape), (ids.type, lengths), (kind, shape)]
+    return found[: len(node.outputs)]
+
+
 def _transposed(node: Any, inputs: Operands) -> Found:
     x, w, pads = inputs[:3]
     if x is None or w is None or x.sizes is None or w.sizes is None:
@@ -213,8 +296,6 @@ def _halved(node: Any, inputs: Operands) -> Found:
 
 
 def bias_gelu(n: Lowering) -> Expression:
-    from anydml.ops._registry import OPERATORS
-
     if not n.has(1):
         return n.emit("ACTIVATION_GELU", n.view(0))
     sizes = n.output()[1]
@@ -225,8 +306,6 @@ def bias_gelu(n: Lowering) -> Expression:
 
 
 def quick_gelu(n: Lowering) -> Expression:
-    from anydml.ops._fields import ScaleBias
-
     x = n.view(0)
     alpha = n.get("alpha", 1.702)
     scaled = x
@@ -242,8 +321,6 @@ def skip_normalization(use_mean: bool) -> Lower:
 
         def spread(i: int) -> Expression:
             own = padded_right(padded(n.shape(i), len(n.shape())))
-            from anydml.onnx.lower.node import strides_to
-
             return n.view(i, sizes, strides_to(own, sizes))
 
         out = [(n.output()[0], sizes)]
@@ -292,6 +369,20 @@ def _blocks_query(node: Any, _: Operands) -> str:
     return f"{bits} bits" if bits not in (4, 8) else ""
 
 
+def _attention_query(node: Any, _: Operands) -> str:
+    if any(node.inputs[4:5]) or any(node.inputs[6:7]) or any(node.outputs[1:2]):
+        return "keys and values of the past"
+    set_ = ("unidirectional", "do_rotary", "past_present_share_buffer")
+    return next((f"{name} 1" for name in set_ if node.attributes.get(name, 0)), "")
+
+
+def _quantized_attention_query(node: Any, _: Operands) -> str:
+    if node.attributes.get("unidirectional", 0) and any(node.inputs[5:6]):
+        return "unidirectional 1 with a mask"
+    set_ = ("do_rotary", "past_present_share_buffer")
+    return next((f"{name} 1" for name in set_ if node.attributes.get(name, 0)), "")
+
+
 def _sigmoid_query(node: Any, inputs: Operands) -> str:
     return "" if len(inputs) > 4 and all(inputs) else "it needs both zero points"
 
@@ -321,7 +412,16 @@ CONTRIB: Final = (
          windows.convolution("BACKWARD", bias=3, pads=2), _transposed, constants={1: (2,)}),
     _row("MultiHeadAttention", f"T={FLOATS}; M=i32", "T T T T M T T T -> T T T",
          attention.multihead_attention, _attended),
-    _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved),
+    _row("Attention", f"T={FLOATS}; M=i32", "T T T M T T M -> T T", attention.attention,
+         _self_attended, query=_attention_query),
+    _row("QAttention", f"T1=u8 i8; T2=u8 i8; T3={FLOATS}; T4=i32",
+         "T1 T2 T3 T3 T3 T4 T1 T2 T3 -> T3 T3", attention.quantized_attention, _self_attended,
+         query=_quantized_attention_query),
+    _row("GroupQueryAttention", f"T={FLOATS}; M=i32",
+         "T T T T T M M T T I T T S S T T M -> T T T T", attention.grouped_attention, _grouped,
+         constants={1: (6,)}),
+    _row("RotaryEmbedding", f"T={FLOATS}; M=i64", "T M T T -> T", attention.rotary_embedding),
+    _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved(True)),
     _row("QuantizeLinear", "T1=f16 f32 i32; T2=u8 i8", "T1 - T2 -> T2",
          quantized.linear("QUANTIZE"), _quantize),
     _row("DequantizeLinear", "T1=u8 i8 i32; T2=f16 f32", "T1 T2 T1 -> T2",
@@ -330,6 +430,8 @@ CONTRIB: Final = (
     _row("BiasGelu", _T, "T T -> T", bias_gelu),
     _row("FastGelu", _T, "T T -> T", bias_gelu),
     _row("FusedMatMul", _T, "T T -> T", matrices.fused_matmul, _product(0, 1, _type_of(0))),
+    _row("FusedMatMulActivation", _T, "T T -> T", matrices.fused_matmul,
+         _product(0, 1, _type_of(0))),
     _row("DynamicQuantizeMatMul", "T1=f32; T2=u8 i8", "T1 T2 T1 T2 T1 -> T1",
          matrices.dynamic_quantized_product, _product(0, 1, _type_of(0))),
     _row("QLinearSigmoid", _EIGHT, "T - T - T -> T", quantized.quantized_sigmoid,
@@ -347,12 +449,24 @@ CONTRIB: Final = (
          query=_skip_query),
     _row("SkipSimplifiedLayerNormalization", _T, "T T T T -> T - - T", skip_normalization(False),
          _skipped, query=_skip_query),
+    _row("EmbedLayerNormalization", _T, "T1 T1 T T T T T T1 T1 -> T T1 T",
+         normalization.embedding_normalization, _embedded),
+    _row("GroupNorm", f"T={FLOATS}; M={FLOATS}", "T M M -> T", normalization.group_normalization),
     _row("BiasSplitGelu", _T, "T T -> T", bias_split_gelu, _halved),
     _row("BiasAdd", _T, "T T T -> T", bias_add),
     _row("QuickGelu", _T, "T -> T", quick_gelu),
-    _row("MatMulNBits", "T1=f16 f32; T2=u8", "T1 T2 T1 T2 -> T1", quantized.matmul_in_blocks,
+    _row("MatMulNBits", "T1=f16 f32; T2=u8", "T1 T2 T1 T3 T4 T1 -> T1", quantized.matmul_in_blocks,
          _in_blocks, query=_blocks_query),
 )  # fmt: skip
 """The rows of com.microsoft."""
 
-__all__ = ["CONTRIB", "DOMAIN", "type_name"]
+SHAPES: Final[Mapping[str, Callable[[Any, Operands], Found]]] = {
+    "FusedConv": _convolved(False),
+    "FusedGemm": _sum_of_product(1, _type_of(0)),
+    "QEmbedLayerNormalization": _embedded,
+    "QGemm": _sum_of_product(3, _quantized_type),
+    "QLinearLeakyRelu": _same,
+    "QLinearMul": _pair(0, 3),
+    "QLinearSoftmax": _same,
+}
+"""Types and shapes of operators of com.microsoft for which the provider has no kernel."""

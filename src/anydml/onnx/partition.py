@@ -38,6 +38,8 @@ class Partition:
         Whether nodes that copy bytes are operators, as in the provider's graphs.
     most_embedded : int
         The most bytes of a constant that becomes a constant node.
+    in_place : bool
+        Whether outputs that the provider puts in the memory of inputs replace these.
     """
 
     nodes: list[Judged]
@@ -48,6 +50,7 @@ class Partition:
     embeds: bool = True
     literal: bool = True
     most_embedded: int = _CONSTANT_BYTES - 1
+    in_place: bool = False
     reads: dict[str, Value] = field(default_factory=dict)
 
     @cached_property
@@ -70,7 +73,14 @@ class Partition:
                 continue
             labels = _labels(item)
             _, results = lower_node(
-                item, inputs, outputs, builder, source, self.exact, labels.__next__
+                item,
+                inputs,
+                outputs,
+                builder,
+                source,
+                self.exact,
+                labels.__next__,
+                self.in_place,
             )
             for value, result in zip(outputs, results, strict=False):
                 if value is not None and result is not None:
@@ -124,6 +134,7 @@ def partitions(
     is_member: Sequence[bool] | None = None,
     embeds: bool = True,
     literal: bool = True,
+    in_place: bool = False,
 ) -> list[Partition]:
     """The partitions of a model, in an order in which each follows those that it reads.
 
@@ -143,6 +154,8 @@ def partitions(
         Whether the smallest constants become constant nodes.
     literal : bool
         Whether Reshape and its like are nodes, as in the provider's graphs.
+    in_place : bool
+        Whether outputs that the provider puts in the memory of inputs replace these.
     """
     member = [item.place == "graph" for item in judged] if is_member is None else is_member
     numbers = stages(judged, member)
@@ -171,5 +184,5 @@ def partitions(
             if name and (value := graph.values[name]).data is not None
             and (readers[name] == {stage} or value.data.size <= _OWNED_ELEMENTS)
         }  # fmt: skip
-        found.append(Partition(nodes, outputs, graph, owned, exact, embeds, literal))
+        found.append(Partition(nodes, outputs, graph, owned, exact, embeds, literal, in_place))
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any, Final
@@ -74,21 +75,12 @@ class Source:
     def array(self, tensor: Any, label: str) -> Value:
         """The value of a TensorProto; every size is checked before memory is allocated."""
         name, shape = type_name(tensor.data_type), tuple(tensor.dims)
-        if any(size < 0 for size in shape) or len(shape) > 64:
-            raise ModelError(f"{label}: expected sizes of at least 0, got {short_repr(shape)}.")
         if name == "string":
             return Value(tensor.name, name, shape)
         bits = _BITS.get(name)
         if bits is None:
             raise ModelError(f"{label}: expected a tensor type of ONNX, got {tensor.data_type}.")
-        count = prod(shape)
-        size = -(-count * bits // 8)
-        self.taken += size
-        if self.taken > self.memory_limit:
-            raise ModelError(
-                f"{label}: expected constants of at most {self.memory_limit} bytes together "
-                f"(--memory-limit), got more."
-            )
+        count, size = self._take(shape, bits, label)
         if tensor.data_location == 1:  # EXTERNAL
             data = self._external(tensor, size, label)
         elif tensor.HasField("raw_data"):
@@ -101,6 +93,48 @@ class Source:
             return Value(tensor.name, name, shape, np.frombuffer(data, np.uint8))
         array = np.frombuffer(data, _STORED[name].newbyteorder("<")).reshape(shape)
         return Value(tensor.name, name, shape, array.astype(_STORED[name], copy=False))
+
+    def _take(self, shape: tuple[int, ...], bits: int, label: str) -> tuple[int, int]:
+        """The elements and bytes of a constant, which is counted."""
+        if any(size < 0 for size in shape) or len(shape) > 64:
+            raise ModelError(f"{label}: expected sizes of at least 0, got {short_repr(shape)}.")
+        count = prod(shape)
+        size = -(-count * bits // 8)
+        self.taken += size
+        if self.taken > self.memory_limit:
+            raise ModelError(
+                f"{label}: expected constants of at most {self.memory_limit} bytes together "
+                f"(--memory-limit), got more."
+            )
+        return count, size
+
+    def sparse_array(self, tensor: Any, label: str) -> Value:
+        """The value of a SparseTensorProto, with its zeros."""
+        values, indices = self.array(tensor.values, label), self.array(tensor.indices, label)
+        shape = tuple(tensor.dims)
+        if values.data is None or values.type not in _STORED or indices.type != "i64":
+            raise ModelError(
+                f"{label}: expected elements of 8 bits at least and indices of i64, got "
+                f"{values.type} and {indices.type}."
+            )
+        count, _ = self._take(shape, _BITS[values.type], label)
+        places: Any = indices.data
+        stored, rank = values.data.size, len(shape)
+        if places.shape == (stored, rank):
+            sizes = np.array(shape, np.int64)
+            good = bool(((places >= 0) & (places < sizes)).all())
+            steps = [prod(shape[i + 1 :]) for i in range(rank)]
+            places = places @ np.array(steps, np.int64) if good else np.full(1, -1)
+        elif places.shape != (stored,):
+            raise ModelError(
+                f"{label}: expected indices of shape {(stored,)} or {(stored, rank)}, got "
+                f"{places.shape}."
+            )
+        if places.size and not 0 <= places.min() <= places.max() < count:
+            raise ModelError(f"{label}: expected indices in the shape {shape}, got others.")
+        array = np.zeros(count, values.data.dtype)
+        array[places] = values.data.reshape(-1)
+        return Value(values.name, values.type, shape, array.reshape(shape))
 
     def _from_fields(
         self, tensor: Any, name: str, shape: Any, count: int, size: int, label: str
@@ -228,14 +262,13 @@ def read_proto(proto: Any, name: str, folder: Folder | None, memory_limit: int) 
 def constants_of(source: Source, graph: Any) -> dict[str, Value]:
     """The initializers of a graph."""
     found: dict[str, Value] = {}
-    for i, tensor in enumerate(graph.initializer):
-        label = f"Initializer {short_repr(tensor.name or i)}"
-        if tensor.name in found:
+    dense = ((tensor, tensor.name, source.array) for tensor in graph.initializer)
+    sparse = ((item, item.values.name, source.sparse_array) for item in graph.sparse_initializer)
+    for i, (item, name, read) in enumerate(chain(dense, sparse)):
+        label = f"Initializer {short_repr(name or i)}"
+        if name in found:
             raise ModelError(f"{label}: expected a unique name, got it twice.")
-        found[tensor.name] = source.array(tensor, label)
-    for item in graph.sparse_initializer:
-        name = short_repr(item.values.name)
-        raise ModelError(f"Initializer {name}: expected a dense tensor, got a sparse one.")
+        found[name] = read(item, label)
     return found
 
 

@@ -15,6 +15,7 @@ from anydml.onnx.model import OnnxModel
 from anydml.onnx.notes import notes
 from anydml.onnx.partition import stages
 from anydml.onnx.verdict import Judged, judge
+from anydml.ops._deviations import deviations_of
 
 LOWEST_DEVICE: Final = FeatureLevel.LEVEL_5_0
 """The level at which ONNX Runtime's provider creates its device."""
@@ -201,11 +202,12 @@ class Report:
 def _observed(item: Judged) -> list[str]:
     """What DirectML accepts of a node although a page forbids it."""
     found = [
-        f"{desc.NAME}: {deviation.accepted} ({deviation.evidence})"
-        for desc in item.descriptors
-        for deviation in desc.deviations(LATEST)
+        (desc, deviation) for desc in item.descriptors for deviation in desc.deviations(LATEST)
     ]
-    return list(dict.fromkeys(found))
+    if item.node.operator in ("Cast", "CastLike"):  # whose bounds the provider gives no type
+        found += [(desc, observed) for desc in item.descriptors
+                  for observed in deviations_of(desc.NAME)]  # fmt: skip
+    return list(dict.fromkeys(f"{desc.NAME}: {d.accepted} ({d.evidence})" for desc, d in found))
 
 
 def _lowest(item: Judged) -> FeatureLevel | None:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from anydml.onnx.contrib import CONTRIB
+from anydml.onnx.contrib import CONTRIB, DOMAIN, SHAPES
 from anydml.onnx.lower import (
     elementwise,
     matrices,
@@ -22,7 +22,7 @@ from anydml.onnx.lower import (
     select,
     windows,
 )
-from anydml.onnx.lower.elementwise import binary, softmax, unary, variadic
+from anydml.onnx.lower.elementwise import activation, binary, softmax, unary, variadic
 from anydml.onnx.lower.node import Lower
 from anydml.onnx.lower.select import reduce
 from anydml.onnx.nodes import Node
@@ -198,28 +198,25 @@ def _rows() -> Iterable[Row]:
         row("Upsample", "7 9 10", _T, resize.resize, constants={9: (1,)}),
         row("Resize", "10 11 13 18 19", {10: f"T={FLOATS}", 11: f"T1={FLOATS} i8 u8; T2={FLOATS}"},
             resize.resize, constants={10: (1,), 11: (1, 2, 3)}, query=_resize),
-        row("Sigmoid", "6 13", _T, unary("ACTIVATION_SIGMOID")),
-        row("HardSigmoid", "6", _T, unary("ACTIVATION_HARD_SIGMOID", alpha=0.2, beta=0.5)),
-        row("Tanh", "6 13", _T, unary("ACTIVATION_TANH")),
-        row("ScaledTanh", "1", _T, unary("ACTIVATION_SCALED_TANH", alpha=1.0, beta=1.0)),
+        row("Sigmoid", "6 13", _T, activation("Sigmoid")),
+        row("HardSigmoid", "6", _T, activation("HardSigmoid")),
+        row("Tanh", "6 13", _T, activation("Tanh")),
+        row("ScaledTanh", "1", _T, activation("ScaledTanh")),
         row("Relu", "6 13 14", {6: f"T={FLOATS}", 14: f"T={FLOATS} i8 i16 i32"},
-            unary("ACTIVATION_RELU")),
-        row("LeakyRelu", "6 16", _T, unary("ACTIVATION_LEAKY_RELU", alpha=0.01)),
+            activation("Relu")),
+        row("LeakyRelu", "6 16", _T, activation("LeakyRelu")),
         row("PRelu", "7 9 16", {7: f"T={FLOATS}", 9: f"T={FLOATS} i8 i16 i32"},
             elementwise.prelu),
-        row("ThresholdedRelu", "1 10", _T, unary("ACTIVATION_THRESHOLDED_RELU", alpha=1.0)),
-        row("Elu", "6", _T, unary("ACTIVATION_ELU", alpha=1.0)),
+        row("ThresholdedRelu", "1 10", _T, activation("ThresholdedRelu")),
+        row("Elu", "6", _T, activation("Elu")),
         row("Celu", "12", _T, unary("ACTIVATION_CELU", alpha=1.0)),
-        row("Selu", "6", _T,
-            unary("ACTIVATION_SCALED_ELU", alpha=1.67326319217681884765625,
-                  gamma=1.05070102214813232421875)),
+        row("Selu", "6", _T, activation("Selu")),
         row("Softmax", "1 11 13", _T, softmax("ACTIVATION_SOFTMAX1")),
         row("LogSoftmax", "1 11 13", _T, softmax("ACTIVATION_LOG_SOFTMAX1")),
         row("Hardmax", "1 11 13", _T, softmax("ACTIVATION_HARDMAX1")),
-        row("Softsign", "1", _T, unary("ACTIVATION_SOFTSIGN")),
-        row("Softplus", "1", _T, unary("ACTIVATION_SOFTPLUS", steepness_=1.0)),
-        row("ParametricSoftplus", "1", _T,
-            unary("ACTIVATION_PARAMETRIC_SOFTPLUS", alpha=1.0, beta=1.0)),
+        row("Softsign", "1", _T, activation("Softsign")),
+        row("Softplus", "1", _T, activation("Softplus")),
+        row("ParametricSoftplus", "1", _T, activation("ParametricSoftplus")),
         row("Dropout", "7", _T, rearrange.dropout, query=_no_mask),
         row("Shrink", "9", {9: f"T=u8 i8 u16 i16 u32 i32 {FLOATS}"},
             unary("ACTIVATION_SHRINK", bias=0.0, threshold=0.5)),
@@ -336,7 +333,9 @@ def infer_without_schema(node: Node, inputs: Sequence[Value | None] | None) -> A
     """
     row = row_of(node)
     if inputs is None:
-        return row is not None or node.operator in HOST
+        return row is not None or node.operator in (HOST if not node.domain else SHAPES)
+    if row is None and node.domain == DOMAIN and node.operator in SHAPES:
+        return SHAPES[node.operator](node, inputs)
     if row is None or node.schema is not None:
         return None
     if row.infer is not None:

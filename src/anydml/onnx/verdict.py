@@ -10,7 +10,7 @@ from anydml.core.errors import InvalidDescriptorError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.tensor import TensorDesc
 from anydml.graphs.build import Expression, GraphBuilder
-from anydml.onnx.lower.node import Lowering, Operand, Result, UnsupportedError
+from anydml.onnx.lower.node import Lowering, Operand, RefusedError, Result, UnsupportedError
 from anydml.onnx.nodes import CONTROL, Graph, Node
 from anydml.onnx.read import load_onnx
 from anydml.onnx.rows import Row
@@ -250,12 +250,18 @@ def _lower(
     if any(0 in (value.sizes or ()) for value in values):
         return
     builder = GraphBuilder()
+    why = "DirectML refuses an operator (E_INVALIDARG)"
     try:
-        found.descriptors = lower_node(found, inputs, outputs, builder, _Scratch(builder), exact)[0]
+        found.descriptors, _ = lower_node(
+            found, inputs, outputs, builder, _Scratch(builder), exact, in_place=exact
+        )
     except UnsupportedError as error:
-        found.place, found.reason, found.code = "cpu", str(error), "not_supported"
-        found.row = None
-        return
+        if not (exact and isinstance(error, RefusedError)):
+            found.place, found.reason, found.code = "cpu", str(error), "not_supported"
+            found.row = None
+            return
+        why = "the provider fails to make its kernel (E_INVALIDARG)"
+        found.violations = _named(found.node, [Violation(error.path, error.rule, error.got)])
     except InvalidDescriptorError as error:
         found.violations = _named(found.node, error.violations)
     else:
@@ -263,7 +269,7 @@ def _lower(
             found.violations += _named(found.node, desc.violations(level))
     if found.violations:
         found.place, found.code = "refused", "refused"
-        found.reason = "DirectML refuses an operator (E_INVALIDARG)"
+        found.reason = why
         return
     found.static = True
 
@@ -298,6 +304,7 @@ def lower_node(
     source: Any,
     exact: bool,
     label: Any = str,
+    in_place: bool = False,
 ) -> tuple[list[Descriptor], list[Expression | None]]:
     """Add the operators of a node to a graph.
 
@@ -315,6 +322,8 @@ def lower_node(
         Whether mistakes of the provider are repeated.
     label : callable
         Makes the name of the next operator.
+    in_place : bool
+        Whether outputs that the provider puts in the memory of inputs replace these.
 
     Returns
     -------
@@ -336,8 +345,9 @@ def lower_node(
         for value in outputs
     ]
     lowering = Lowering(
-        builder, found.node.attributes, found.version, operands, results, exact, label
-    )
+        builder, found.node.attributes, found.version, operands, results, exact, label,
+        in_place,
+    )  # fmt: skip
     try:
         made = found.row.lower(lowering)
     except (TypeError, ValueError, KeyError, IndexError, ZeroDivisionError) as error:

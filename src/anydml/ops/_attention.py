@@ -21,9 +21,12 @@ _BYTES_OF_A_SCORE: Final = 48
 
 def attend(
     e: Engine, tensors: Sequence[Array], lengths: Array | None, heads: int, key_heads: int,
-    scale: float, mask_filter_value: float, mask_type: MultiheadAttentionMaskType,
+    scale: float, mask_filter_value: float, mask_type: MultiheadAttentionMaskType, buffer: int = 0,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Compute the output, and the present keys and values."""
+    """Compute the output, and the present keys and values.
+
+    With a buffer, past and new rows together have at most so many rows.
+    """
     xp = e.xp
     query, key, value, query_key, key_value, stacked, bias, mask, relative, past_key, past_value = (
         tensors
@@ -49,6 +52,8 @@ def attend(
         visible = lengths + xp.minimum(xp.arange(queries).reshape(-1, 1) + 1, new)
         limit = visible[:, :, None]
     k, v = _present(e, past_key, k, lengths), _present(e, past_value, v, lengths)
+    if buffer:
+        k, v = k[:, :, :buffer], v[:, :, :buffer]
     keys = k.shape[2]
 
     def grouped(x: Array) -> Array:

@@ -10,12 +10,14 @@ outputs contain both, for the next call. Everything is computed in FLOAT64 and r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
+
+import numpy as np
 
 from anydml.core._literals import MultiheadAttentionMaskTypeName
 from anydml.core.errors import Violation
-from anydml.core.program import ArraySpec, Inferred
+from anydml.core.program import ArraySpec, Inferred, Program
 from anydml.core.rules import UNKNOWN, Rules, differ, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
@@ -47,6 +49,9 @@ _HAVE: Final = {
     "value": ("ValueTensor", "StackedKeyValueTensor", "StackedQueryKeyValueTensor"),
 }  # fmt: skip
 """The tensors that can have each part."""
+
+_LENGTHS: Final = "PastSequenceLengthsTensor"
+_INT32: Final = np.dtype(np.int32)
 
 
 def _absences(present: set[str]) -> Iterator[Violation]:
@@ -126,6 +131,10 @@ class Attention(Computed):
         if "PastSequenceLengthsTensor" in present and "PastKeyTensor" not in present:
             rule = "a tensor (PastSequenceLengthsTensor counts its keys)"
             yield Violation("PastKeyTensor", rule, None)
+            written = {info.name for info in self.bind_points(Role.OUTPUT)}
+            for name in ("OutputPresentKeyTensor", "OutputPresentValueTensor"):
+                if name not in written:
+                    yield Violation(name, "a tensor, whose memory has the past", None)
         fields: Any = self
         stacked = {"StackedQueryKeyTensor", "StackedQueryKeyValueTensor"} & present
         yield self._head_rules(min(stacked, default=""))
@@ -150,8 +159,13 @@ class Attention(Computed):
         shapes = {name: spec.shape for name, spec in specs.items()}
         heads, key_heads = (attributes[name] for name in cls.HEADS)
         mask_type, absences = attributes["mask_type"], [*_absences(set(specs))]
-        sizes = {} if absences else _sizes(shapes, heads, key_heads, mask_type)
-        typed = [(n, spec) for n, spec in specs.items() if n != "MaskTensor"]
+        buffer = attributes.get("buffer", 0)
+        sizes = {} if absences else _sizes(shapes, heads, key_heads, mask_type, buffer)
+        typed = [
+            (n, spec)
+            for n, spec in specs.items()
+            if n != "MaskTensor" and (n != _LENGTHS or differ(spec.dtype, _INT32))
+        ]
         dtype = typed[0][1].dtype if typed else UNKNOWN
         return Inferred.of(
             tuple(
@@ -193,9 +207,12 @@ def _of_each_head(size: int, heads: int) -> Any:
 
 
 def _sizes(
-    shapes: Shapes, heads: int, key_heads: int, mask_type: MultiheadAttentionMaskType
+    shapes: Shapes, heads: int, key_heads: int, mask_type: MultiheadAttentionMaskType, buffer: int
 ) -> dict[str, Any]:
-    """The required sizes of every tensor, without leading sizes of 1."""
+    """The required sizes of every tensor, without leading sizes of 1.
+
+    With a buffer, the past and the new rows are in the memory of the present outputs.
+    """
     query, key, value = (
         next((name for name in names if name in shapes), "") for names in _HAVE.values()
     )
@@ -209,7 +226,8 @@ def _sizes(
     value_size = size if value else _last(shapes["PastValueTensor"], 1)[0]
     if value == "ValueTensor":
         value_size = _of_each_head(_last(shapes[value], 1)[0], key_heads)
-    scores = (batches, heads, queries, past + keys)
+    total = past + keys if buffer is not UNKNOWN and not buffer else buffer
+    scores = (batches, heads, queries, total)
     masks = {BOOLEAN: scores, LENGTH: (1, batches), END_START: (2, batches)}
     return {
         "QueryTensor": (batches, queries, heads * size),
@@ -225,8 +243,8 @@ def _sizes(
         "PastValueTensor": (batches, key_heads, past, value_size),
         "PastSequenceLengthsTensor": (batches,),
         "OutputTensor": (batches, queries, heads * value_size),
-        "OutputPresentKeyTensor": (batches, key_heads, past + keys, size),
-        "OutputPresentValueTensor": (batches, key_heads, past + keys, value_size),
+        "OutputPresentKeyTensor": (batches, key_heads, total, size),
+        "OutputPresentValueTensor": (batches, key_heads, total, value_size),
     }
 
 
@@ -330,7 +348,8 @@ class MultiheadAttention1(Attention):
         ``{batches, key heads, past, value size}``.
     past_sequence_lengths_tensor : TensorDesc, optional
         The number of valid past keys and values of each batch, ``{batches}``. The new ones follow
-        the valid ones. Each query uses only the keys up to its own position.
+        the valid ones. Each query uses only the keys up to its own position. Without past tensors,
+        the past is what the memory of the present outputs holds before the call (not on the page).
     output_present_key_tensor : TensorDesc, optional
         Past keys, then the keys with their bias: ``{batches, key heads, past + keys, size}``.
     output_present_value_tensor : TensorDesc, optional
@@ -389,8 +408,35 @@ class MultiheadAttention1(Attention):
     @staticmethod
     def compute(
         e: Engine, *tensors: Any, scale: float, mask_filter_value: float, query_head_count: int,
-        key_value_head_count: int, mask_type: MultiheadAttentionMaskType,
+        key_value_head_count: int, mask_type: MultiheadAttentionMaskType, buffer: int = 0,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         *others, lengths = tensors
         counts = query_head_count, key_value_head_count
-        return attend(e, others, lengths, *counts, scale, mask_filter_value, mask_type)
+        return attend(e, others, lengths, *counts, scale, mask_filter_value, mask_type, buffer)
+
+    def attributes(self) -> Attributes:
+        """The attributes for `infer` and `compute`.
+
+        If the past is in the memory of the present outputs, ``buffer`` is the number of its rows.
+        """
+        found = super().attributes()
+        if self.past_sequence_lengths_tensor is None or self.past_key_tensor is not None:
+            return found
+        present = self.output_present_key_tensor or self.output_present_value_tensor
+        rows = UNKNOWN if present is None else known(lambda: _last(present.sizes, 2)[0])
+        return {**found, "buffer": rows}
+
+    def lower(self) -> Program:
+        attributes = self.attributes()
+        if "buffer" not in attributes:
+            return super().lower()
+        pairs = (("PastKeyTensor", "OutputPresentKeyTensor"),
+                 ("PastValueTensor", "OutputPresentValueTensor"))  # fmt: skip
+        program = replace(
+            self, past_key_tensor=self.output_present_key_tensor,
+            past_value_tensor=self.output_present_value_tensor,
+        ).lower()  # fmt: skip
+        (call,) = program.calls
+        return replace(
+            program, calls=(replace(call, attributes=tuple(attributes.items())),), held=pairs
+        )

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
+from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
-from anydml.core.rules import known
+from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
@@ -70,6 +71,45 @@ class Tensors(Pooling):
 
     input_tensor: TensorDesc = input_field()
     output_tensor: TensorDesc = output_field()
+
+    def attributes(self) -> Attributes:
+        """The attributes for `infer` and `compute`.
+
+        If DirectML accepts an output with a partial window more, ``end_padding`` makes this window
+        whole, and ``partial`` has what was added.
+        """
+        found = super().attributes()
+        more = known(self._partial_windows, found)
+        if more is UNKNOWN or not any(more):
+            return found
+        ends = [sum(pair) for pair in zip(found["end_padding"], more, strict=True)]
+        return {**found, "end_padding": ends, "partial": more}
+
+    def _partial_windows(self, attributes: Attributes) -> list[int]:
+        strides = attributes["strides"]
+        rows = [
+            self.input_tensor.sizes[2:], self.output_tensor.sizes[2:], attributes["window_size"],
+            strides, attributes["start_padding"], attributes["end_padding"],
+            attributes.get("dilations", [1] * len(strides)),
+        ]  # fmt: skip
+        return [] if len(set(map(len, rows))) > 1 else list(map(_missing_padding, *rows))
+
+    def check(self) -> Rules:
+        yield super().check()
+        for i, more in enumerate(self.attributes().get("partial", ())):
+            for name, tensor, _ in self.tensors(Role.OUTPUT) if more else ():
+                size = tensor.sizes[i + 2]
+                rule = f"{size - 1} (the number of whole windows)"
+                yield Violation(f"{name}.Sizes[{i + 2}]", rule, f"{size} (one is partial)")
+
+
+def _missing_padding(
+    size: int, result: int, taps: int, stride: int, start: int, end: int, dilation: int
+) -> int:
+    """The padding that an output lacks for its last window; 0 if all windows are whole."""
+    left = size + start + end - (taps - 1) * dilation - 1
+    is_partial = left >= 0 and stride > 0 and left % stride and result == left // stride + 2
+    return stride - left % stride if is_partial else 0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -150,8 +190,21 @@ class AveragePooling(Windows, Tensors):
     def compute(e: Engine, x: Array, *, include_padding: bool, **attributes: Any) -> Array:
         total = e.reduce_window(x, "sum", **window_of(attributes))
         if include_padding:
-            return total / x.dtype.type(prod(attributes["window_size"]))
+            if "partial" not in attributes:
+                return total / x.dtype.type(prod(attributes["window_size"]))
+            return total / _counts_with_padding(e, x, attributes)
         return total / counts_of_windows(e, x.shape, x.dtype, attributes)
+
+
+def _counts_with_padding(e: Engine, x: Array, attributes: Attributes) -> Array:
+    """How many elements of the padded input each window meets, where the last ones are partial."""
+    partial = attributes["partial"]
+    pads = zip(x.shape[2:], attributes["start_padding"], attributes["end_padding"], partial,
+               strict=True)  # fmt: skip
+    shape = (*x.shape[:2], *(size + start + end - more for size, start, end, more in pads))
+    none = [0] * len(partial)
+    whole = {**attributes, "start_padding": none, "end_padding": partial}
+    return counts_of_windows(e, shape, x.dtype, whole)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -150,13 +150,14 @@ def _activations(e: Engine, descs: Sequence[Any], direction: int, count: int) ->
 def _run(
     e: Engine, x: Array, weight: Array, bias: Array | None, states: Sequence[Array | None],
     lengths: Array | None, hidden: int, direction: RecurrentNetworkDirection,
-    cell_of: Callable[[int], Cell],
+    cell_of: Callable[[int], Cell], apart: int = 0,
 ) -> tuple[Array, ...]:  # fmt: skip
     # Returns the outputs of all steps, and the last states. `cell_of` creates the cell of a
-    # direction.
+    # direction, which adds the recurrence biases of the last gates, `apart` of them, itself.
     xp = e.xp
     x, weight = (xp.asarray(y[0], xp.float64) for y in (x, weight))
     steps, batch, _ = x.shape
+    rows = weight.shape[1]
     alive = xp.arange(steps)[:, None] < (
         xp.full((batch,), steps) if lengths is None else lengths.reshape(-1)
     )
@@ -164,7 +165,10 @@ def _run(
     for d in range(len(weight)):
         added = x @ weight[d].T
         if bias is not None:
-            added = added + xp.asarray(bias[0, 0, d, : weight.shape[1]], xp.float64)
+            wide = xp.asarray(bias[0, 0, d], xp.float64)
+            kept = rows - apart * hidden
+            both = wide[:kept] + wide[rows : rows + kept]
+            added = added + (xp.concatenate([both, wide[kept:rows]]) if apart else both)
         cell = cell_of(d)
 
         def step(old: Sequence[Array], at: Any, cell: Cell = cell) -> tuple[Any, Array]:
@@ -185,20 +189,11 @@ def _run(
     return (xp.stack(sequences, axis=1), *singles)
 
 
-def _recurrences(
-    e: Engine, recurrence: Array, bias: Array | None, d: int, gates: int
-) -> list[Callable[[Array], Array]]:
-    # For each gate, the product of its recurrence weights and a state, plus the recurrence bias.
-    hidden = recurrence.shape[3]
-    matrices = e.xp.asarray(recurrence[0, d], e.xp.float64).reshape(gates, hidden, hidden)
-    biases = e.xp.zeros((gates, hidden), e.xp.float64)
-    if bias is not None:
-        biases = e.xp.asarray(bias[0, 0, d, gates * hidden :], e.xp.float64).reshape(gates, hidden)
-
-    def addition(gate: int) -> Callable[[Array], Array]:
-        return lambda h: h @ matrices[gate].T + biases[gate]
-
-    return [*map(addition, range(gates))]
+def _transposed(e: Engine, recurrence: Array, d: int, gates: slice = slice(None)) -> Array:
+    # The recurrence weights of some gates in one direction, to multiply states with.
+    size = recurrence.shape[3]
+    rows = slice(*(end and end * size for end in (gates.start, gates.stop)))
+    return e.xp.asarray(recurrence[0, d, rows], e.xp.float64).T
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -268,8 +263,8 @@ class Rnn(Recurrent):
     ) -> tuple[Array, ...]:  # fmt: skip
         def cell_of(d: int) -> Cell:
             (f,) = _activations(e, activation_descs, d, 1)
-            (add,) = _recurrences(e, recurrence, bias, d, 1)
-            return lambda states, added: (f(added + add(states[0])),)
+            matrix = _transposed(e, recurrence, d)
+            return lambda states, added: (f(added + states[0] @ matrix),)
 
         size = recurrence.shape[3]
         return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of)
@@ -326,18 +321,20 @@ class Gru(Rnn):
     ) -> tuple[Array, ...]:  # fmt: skip
         def cell_of(d: int) -> Cell:
             f, g = _activations(e, activation_descs, d, 2)
-            add_z, add_r, add_h = _recurrences(e, recurrence, bias, d, 3)
+            gates, matrix = (_transposed(e, recurrence, d, part) for part in parts)
+            own = 0.0 if bias is None else e.xp.asarray(bias[0, 0, d, -size:], e.xp.float64)
 
             def cell(states: Sequence[Array], added: Array) -> tuple[Array]:
-                (h,), (in_z, in_r, in_h) = states, e.xp.split(added, 3, axis=-1)
-                z, r = f(in_z + add_z(h)), f(in_r + add_r(h))
-                new = g(in_h + (r * add_h(h) if linear_before_reset else add_h(r * h)))
+                (h,) = states
+                z, r = e.xp.split(f(added[:, : 2 * size] + h @ gates), 2, axis=-1)
+                reset = r * (h @ matrix + own) if linear_before_reset else (r * h) @ matrix + own
+                new = g(added[:, 2 * size :] + reset)
                 return ((1 - z) * new + z * h,)
 
             return cell
 
-        size = recurrence.shape[3]
-        return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of)
+        size, parts = recurrence.shape[3], (slice(2), slice(2, 3))
+        return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of, apart=1)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -439,21 +436,24 @@ class Lstm(Recurrent):
 
         def cell_of(d: int) -> Cell:
             f, g, h = _activations(e, activation_descs, d, 3)
-            add_i, add_o, add_f, add_c = _recurrences(e, recurrence, bias, d, 4)
-            peeps = xp.zeros((3, size), xp.float64)
+            matrix = _transposed(e, recurrence, d)
+            peeps = None
             if peephole is not None:
                 peeps = xp.asarray(peephole[0, 0, d], xp.float64).reshape(3, size)
-            peep_i, peep_o, peep_f = peeps
 
             def cell(states: Sequence[Array], added: Array) -> tuple[Array, Array]:
-                (state, c), (in_i, in_o, in_f, in_c) = states, xp.split(added, 4, axis=-1)
-                i = f(clipped(in_i + add_i(state) + peep_i * c))
+                state, c = states
+                gates = added + state @ matrix
+                if peeps is None:
+                    i, o, forget = xp.split(f(clipped(gates[:, : 3 * size])), 3, axis=-1)
+                else:
+                    in_i, in_o, in_f, _ = xp.split(gates, 4, axis=-1)
+                    i, forget = f(clipped(in_i + peeps[0] * c)), f(clipped(in_f + peeps[2] * c))
                 if couple_input_forget:
                     forget = 1 - i
-                else:
-                    forget = f(clipped(in_f + add_f(state) + peep_f * c))
-                c = forget * c + i * g(clipped(in_c + add_c(state)))
-                o = f(clipped(in_o + add_o(state) + peep_o * c))
+                c = forget * c + i * g(clipped(gates[:, 3 * size :]))
+                if peeps is not None:
+                    o = f(clipped(in_o + peeps[1] * c))
                 return o * h(c), c
 
             return cell

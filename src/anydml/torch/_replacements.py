@@ -1,7 +1,7 @@
 """What `deterministic` runs in place of PyTorch's operators: the array functions.
 
-A replacement takes the operator's own arguments. Where it writes in place, and the tensors are
-plain, the kernel writes into the caller's memory.
+A replacement takes the operator's own arguments. One that writes takes `target` as well, where the
+result goes; an operator in place has the tensor itself for it, if kernels can write there.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from anydml.torch._memory import is_plain
 from anydml.torch._pytorch import Tensor, torch
 
 Pair = tuple[Tensor, Tensor]
-Scatter = Callable[[Tensor, Any, str, Tensor | None], Tensor]
-"""Scatters updates into a tensor, by a reduction, to somewhere or a new tensor."""
+Scatter = Callable[[Tensor, Any, str, bool, Tensor | None], Tensor]
+"""Scatters updates into a tensor, by a reduction, with or without the elements themselves, to a
+target or a new tensor."""
 
 _top_k: Final[Any] = functions.top_k
 _elements: Final[Any] = functions.scatter_elements
@@ -117,50 +118,30 @@ def _combined(
 ) -> Tensor:
     """Scatter by any reduction, of any type, through calls of `run` with what kernels have."""
     if reduction == "none":
-        result = run(_bits(x), _bits(updates), "none", None if target is None else _bits(target))
+        place = None if target is None else _bits(target)
+        result = run(_bits(x), _bits(updates), "none", True, place)
         return result if result.dtype == x.dtype else result.view(x.dtype)
-    if not include_self:
-        x = run(
-            _bits(x), _identity(reduction, x), "none", None if target is None else _bits(target)
-        )
-        x = x if x.dtype == updates.dtype else x.view(updates.dtype)
     if reduction == "mean":
         return _into(target, _mean(x, updates, include_self, run))
     wide = _terms(x) if reduction in ("add", "mul") else _numbers(x)
     if wide.dtype == x.dtype:
-        return run(x, updates, reduction, target)
-    return _into(target, run(wide, updates.to(wide.dtype), reduction, None).to(x.dtype))
-
-
-def _identity(reduction: str, x: Tensor) -> Any:
-    """What leaves every other operand as it is, as one element."""
-    if reduction in ("add", "mean", "mul"):
-        number: Any = 1 if reduction == "mul" else 0
-    elif x.is_complex():
-        raise _no_kernel(x)
-    elif x.is_floating_point():
-        number = float("inf") if reduction == "min" else -float("inf")
-    elif x.dtype == torch.bool:
-        number = reduction == "min"
-    else:
-        limits = torch.iinfo(x.dtype)
-        number = limits.max if reduction == "min" else limits.min
-    return _bits(x.new_full((), number))
+        return run(x, updates, reduction, include_self, target)
+    result = run(wide, updates.to(wide.dtype), reduction, include_self, None)
+    return _into(target, result.to(x.dtype))
 
 
 def _mean(x: Tensor, updates: Tensor, include_self: bool, run: Scatter) -> Tensor:
+    """Scatter by means as PyTorch has them: sums and counts of small integers wrap."""
     zeros = torch.zeros_like(x, dtype=torch.int64)
-    counts = run(zeros, zeros.new_ones(()), "add", None)
-    is_updated = counts > 0  # what no update names keeps its bits
-    wide = _terms(x)
-    total = _combined(wide, updates.to(wide.dtype), "add", True, None, run)
-    parts = counts + include_self
+    counts = run(zeros, zeros.new_ones(()), "add", True, None)
+    wide, parts = _terms(x), counts + include_self
+    total = run(wide, updates.to(wide.dtype), "add", include_self, None)
     if x.is_floating_point() or x.is_complex():
         means = total / parts.clamp(min=1)
     else:
-        parts = parts.to(x.dtype)  # in PyTorch sums and counts of small integers wrap
+        parts = parts.to(x.dtype)
         means = torch.div(total, parts.masked_fill(parts == 0, 1), rounding_mode="floor")
-    return torch.where(is_updated, means.to(x.dtype), x)
+    return torch.where(counts > 0, means.to(x.dtype), x)  # others keep their bits
 
 
 def _into(target: Tensor | None, result: Tensor) -> Tensor:
@@ -168,19 +149,6 @@ def _into(target: Tensor | None, result: Tensor) -> Tensor:
         return result
     target.copy_(result)
     return target
-
-
-Run = Callable[[Tensor | None], Tensor]
-"""Makes a result, at a tensor or a new one."""
-
-
-def _written(x: Tensor, operands: Sequence[Tensor], run: Run) -> Tensor:
-    """Run what writes a result to somewhere, in place of x."""
-    if is_plain(x, *operands):
-        run(x.detach())
-    else:
-        x.copy_(run(None))
-    return x
 
 
 # Along an axis, as torch.scatter has it: an index for each update.
@@ -209,49 +177,34 @@ def _scatter_along_axis(
     elif src.shape != index.shape:  # of a larger source, the beginning
         src = src[tuple(slice(size) for size in index.shape)]
 
-    def run(x: Tensor, updates: Tensor, reduction: str, out: Tensor | None) -> Tensor:
-        return _elements(x, index, updates, axis=dim, reduction=reduction, out=out)
+    def run(
+        x: Tensor, updates: Tensor, reduction: str, include_self: bool, out: Tensor | None
+    ) -> Tensor:
+        return _elements(x, index, updates, axis=dim, reduction=reduction,
+                         include_self=include_self, out=out)  # fmt: skip
 
     return _combined(x, src, reduction, include_self, target, run)
 
 
-def _scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
-    return _scatter_along_axis(x, dim, index, src, _REDUCTIONS.get(reduce, reduce))
-
-
-def _scatter_(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none") -> Tensor:
-    operands = [index, src] if isinstance(src, torch.Tensor) else [index]
+def _scatter(
+    x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none",
+    target: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     reduction = _REDUCTIONS.get(reduce, reduce)
-    return _written(
-        x, operands, lambda out: _scatter_along_axis(x, dim, index, src, reduction, True, out)
-    )
+    return _scatter_along_axis(x, dim, index, src, reduction, True, target)
 
 
-def _scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return _scatter_along_axis(x, dim, index, src, "add")
-
-
-def _scatter_add_(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return _written(
-        x, (index, src), lambda out: _scatter_along_axis(x, dim, index, src, "add", True, out)
-    )
+def _scatter_add(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, *, target: Tensor | None = None
+) -> Tensor:
+    return _scatter_along_axis(x, dim, index, src, "add", True, target)
 
 
 def _scatter_reduce(
-    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    return _scatter_along_axis(x, dim, index, src, _REDUCTIONS[reduce], include_self)
-
-
-def _scatter_reduce_(
-    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    reduction = _REDUCTIONS[reduce]
-
-    def run(out: Tensor | None) -> Tensor:
-        return _scatter_along_axis(x, dim, index, src, reduction, include_self, out)
-
-    return _written(x, (index, src), run)
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True,
+    target: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    return _scatter_along_axis(x, dim, index, src, _REDUCTIONS[reduce], include_self, target)
 
 
 # Slices along an axis, by one list of indices.
@@ -279,9 +232,12 @@ def _tuples(
     if target is None and is_plain(x, index, updates):
         target = torch.empty_like(x)  # laid out as PyTorch's result
 
-    def run(x: Tensor, updates: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+    def run(
+        x: Tensor, updates: Tensor, reduction: str, include_self: bool, out: Tensor | None
+    ) -> Tensor:
+        place = None if out is None else to_front(out)
         result = _blocks(to_front(x), index, updates, reduction=reduction,
-                                    out=None if out is None else to_front(out))  # fmt: skip
+                         include_self=include_self, out=place)  # fmt: skip
         return to_original(result) if out is None else out
 
     def to_original(result: Tensor) -> Tensor:
@@ -300,49 +256,33 @@ def _scaled(source: Tensor, alpha: Any) -> Tensor:
     return source * (alpha if source.is_floating_point() else factor)
 
 
-def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    return _slices(x, dim, index, _scaled(source, alpha), "add")
+def _index_add(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1,
+    target: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    return _slices(x, dim, index, _scaled(source, alpha), "add", True, target)
 
 
-def _index_add_(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    added = _scaled(source, alpha)
-    return _written(x, (index, added), lambda out: _slices(x, dim, index, added, "add", True, out))
-
-
-def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    return _slices(x, dim, index, source, "none")
-
-
-def _index_copy_(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    def run(out: Tensor | None) -> Tensor:
-        return _slices(x, dim, index, source, "none", True, out)
-
-    return _written(x, (index, source), run)
+def _index_copy(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, *, target: Tensor | None = None
+) -> Tensor:
+    return _slices(x, dim, index, source, "none", True, target)
 
 
 def _index_reduce(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    return _slices(x, dim, index, source, _REDUCTIONS[reduce], include_self)
-
-
-def _index_reduce_(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    reduction = _REDUCTIONS[reduce]
-
-    def run(out: Tensor | None) -> Tensor:
-        return _slices(x, dim, index, source, reduction, include_self, out)
-
-    return _written(x, (index, source), run)
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True,
+    target: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    return _slices(x, dim, index, source, _REDUCTIONS[reduce], include_self, target)
 
 
 # By index tensors and masks, as x[indices] = values has it.
 
 
-def _put_at(
-    x: Tensor, indices: Sequence[Any], values: Tensor, reduction: str, target: Tensor | None = None
-) -> Tensor:
+def _index_put(
+    x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False,
+    unsafe: bool = False, *, target: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     x, values = x.detach(), values.detach()
     axes: list[int] = []
     columns: list[Tensor] = []
@@ -368,36 +308,20 @@ def _put_at(
     sizes = [x.shape[axis] for axis in rest]
     updates = values.expand((*sizes[:before], *shape, *sizes[before:]))
     updates = updates.movedim(tuple(range(before, before + len(shape))), tuple(range(len(shape))))
+    reduction = "add" if accumulate else "none"
     return _tuples(x, torch.stack(columns, -1), updates, reduction, True, target,
                    lambda tensor: tensor.permute(*axes, *rest))  # fmt: skip
 
 
-def _index_put(
-    x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False
-) -> Tensor:
-    return _put_at(x, indices, values, "add" if accumulate else "none")
-
-
-def _index_put_(
-    x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False,
-    unsafe: bool = False,
+def _put(
+    x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *,
+    target: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    operands = [*(index for index in indices if index is not None), values]
-    reduction = "add" if accumulate else "none"
-    return _written(x, operands, lambda out: _put_at(x, indices, values, reduction, out))
-
-
-def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     if index.numel() != source.numel():
         raise ArgumentError(f"source: expected {index.numel()} elements, got {source.numel()}")
     reduction = "add" if accumulate else "none"
     flat = _scatter_along_axis(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduction)
-    return flat.reshape(x.shape)
-
-
-def _put_(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    x.copy_(_put(x, index, source, accumulate))
-    return x
+    return _into(target, flat.reshape(x.shape))
 
 
 def _embedding_backward(
@@ -435,36 +359,45 @@ def _to(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-# The operator, its overloads, those of them that write to out=, and what replaces it.
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the variant that writes to its first operand."""
+
+    def run(x: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
+        lists = (value if isinstance(value, list | tuple) else (value,) for value in arguments)
+        operands = [
+            value for values in lists for value in values if isinstance(value, torch.Tensor)
+        ]
+        if is_plain(x, *operands):
+            function(x, *arguments, **keywords, target=x.detach())
+        else:
+            x.copy_(function(x, *arguments, **keywords))
+        return x
+
+    return run
+
+
+# The operator, its overloads, those that write to out=, those in place, and what replaces it.
 _TABLE: Final = (
-    ("topk", "default", "values", _topk),
-    ("sort", "default stable", "values values_stable", _sort),
-    ("nonzero", "default", "out", _nonzero),
+    ("topk", "default", "values", "", _topk),
+    ("sort", "default stable", "values values_stable", "", _sort),
+    ("nonzero", "default", "out", "", _nonzero),
     ("scatter", "src value reduce value_reduce",
-     "src_out value_out reduce_out value_reduce_out", _scatter),
-    ("scatter_", "src value reduce value_reduce", "", _scatter_),
-    ("scatter_add", "default", "out", _scatter_add),
-    ("scatter_add_", "default", "", _scatter_add_),
-    ("scatter_reduce", "two", "two_out", _scatter_reduce),
-    ("scatter_reduce_", "two", "", _scatter_reduce_),
-    ("index_add", "default", "out", _index_add),
-    ("index_add_", "default", "", _index_add_),
-    ("index_copy", "default", "out", _index_copy),
-    ("index_copy_", "default", "", _index_copy_),
-    ("index_reduce", "default", "out", _index_reduce),
-    ("index_reduce_", "default", "", _index_reduce_),
-    ("index_put", "default", "out", _index_put),
-    ("_unsafe_index_put", "default", "", _index_put),
-    ("index_put_", "default", "", _index_put_),
-    ("_index_put_impl_", "default", "", _index_put_),
-    ("put", "default", "out", _put),
-    ("put_", "default", "", _put_),
-    ("embedding_dense_backward", "default", "out", _embedding_backward),
+     "src_out value_out reduce_out value_reduce_out", "src value reduce value_reduce", _scatter),
+    ("scatter_add", "default", "out", "default", _scatter_add),
+    ("scatter_reduce", "two", "two_out", "two", _scatter_reduce),
+    ("index_add", "default", "out", "default", _index_add),
+    ("index_copy", "default", "out", "default", _index_copy),
+    ("index_reduce", "default", "out", "default", _index_reduce),
+    ("index_put", "default", "out", "default", _index_put),
+    ("_unsafe_index_put", "default", "", "", _index_put),
+    ("_index_put_impl", "", "", "default", _index_put),
+    ("put", "default", "out", "default", _put),
+    ("embedding_dense_backward", "default", "out", "", _embedding_backward),
 )  # fmt: skip
 
 
 class Replacement(NamedTuple):
-    """What runs in place of an operator."""
+    """A function that runs in place of an operator."""
 
     name: str
     """PyTorch's, without the mark of variants in place."""
@@ -476,13 +409,15 @@ class Replacement(NamedTuple):
 
 def _table() -> dict[Any, Replacement]:
     found: dict[Any, Replacement] = {}
-    for name, plain, to, function in _TABLE:
-        packet, own = getattr(torch.ops.aten, name), name.removesuffix("_")
-        allocates = own == name != "nonzero"  # whose strides are of its own
-        run = Replacement(own, function, allocates)
-        found |= {getattr(packet, overload): run for overload in plain.split()}
-        run = Replacement(own, _to(function), False)
-        found |= {getattr(packet, overload): run for overload in to.split()}
+    for name, plain, to, in_place, function in _TABLE:
+        variants = (
+            (name, plain, Replacement(name, function, name != "nonzero")),  # which has own strides
+            (name, to, Replacement(name, _to(function), False)),
+            (f"{name}_", in_place, Replacement(name, _in_place(function), False)),
+        )
+        for operator, overloads, run in variants:
+            for overload in overloads.split():
+                found[getattr(getattr(torch.ops.aten, operator), overload)] = run
     return found
 
 

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from math import prod
 from operator import add
 from typing import Any, Final, NamedTuple
@@ -31,7 +31,8 @@ from anydml.devices.backends._traced import compute_calls, held_inputs
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.devices.threads import get_num_threads
 from anydml.engines._onnx import OnnxEngine
-from anydml.engines._onnx_arrays import Traced, value_of
+from anydml.engines._onnx_arrays import Traced, emit, value_of
+from anydml.engines._onnx_fusions import is_fusible
 from anydml.engines._onnx_graph import TYPES, Graph, Model, NotTraced, Spec
 from anydml.ops._registry import computation, is_computed
 
@@ -54,6 +55,16 @@ MOST_SESSIONS: Final = 8
 
 DISABLED: Final = ["DivMulFusion", "MatMulScaleFusion"]
 """Optimizations that fail on some graphs or numbers; the first also rounds differently."""
+
+FUSIONS: Final = ["ConvMulFusion", "ConvAddFusion"]
+"""Those that change the weights of convolutions."""
+
+SETTINGS: Final = {
+    "intra_op.allow_spinning": "0",
+    "disable_quant_qdq": "1",  # quantized operators round in another way than those around them
+    "disable_double_qdq_remover": "1",
+}
+"""Of a session."""
 
 GUARD: Final = "a number if results are right"
 """The output of a model that has its guards, added up."""
@@ -190,7 +201,7 @@ def traced(
     NotTraced
         A call has no graph.
     """
-    graph = Graph(is_guarded)
+    graph = Graph(is_guarded, adds_exactly())
     operands: list[Any] = []
     for i, (name, array) in enumerate(zip(run.inputs, arrays, strict=True)):
         if known and i in known:
@@ -211,7 +222,24 @@ def traced(
         scalar = Spec(np.dtype(np.float32), ())
         total = reduce(add, (Traced(graph, guard, scalar) for guard in graph.guards))
         outputs[GUARD] = total.value
-    return graph.model(outputs, external)
+    return graph.model(outputs, external)._replace(is_fusible=is_fusible(graph))
+
+
+@cache
+def adds_exactly() -> bool:
+    """Whether this processor's products of unsigned and signed bytes are added without overflow.
+
+    ONNX Runtime adds pairs of them in INT16 on x86 without VNNI.
+    """
+    graph = Graph()
+    spec = Spec(np.dtype(np.uint8), (8, 64))
+    largest = np.full((64, 32), 127, np.int8)
+    operands = Traced(graph, graph.input("x", spec), spec), largest
+    total = emit("MatMulInteger", operands, np.int32, (8, 32))
+    model = graph.model({"y": total.value}).proto.SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {"x": np.full(spec.shape, 255, np.uint8)})
+    return bool((got == 255 * 127 * 64).all())
 
 
 def session_nbytes(model: Model) -> int:
@@ -346,14 +374,15 @@ def _new_session(
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    for key, value in SETTINGS.items():
+        options.add_session_config_entry(f"session.{key}", value)
     constants = [onnxruntime.OrtValue.ortvalue_from_numpy(x) for x in model.apart.values()]
     if constants:
         options.add_external_initializers([*model.apart], constants)
     with translate_errors(name):
         session = onnxruntime.InferenceSession(
             model.proto.SerializeToString(), options, providers=["CPUExecutionProvider"],
-            disabled_optimizers=DISABLED,
+            disabled_optimizers=DISABLED if model.is_fusible else [*DISABLED, *FUSIONS],
         )  # fmt: skip
     has_guard = any(output.name == GUARD for output in model.proto.graph.output)
     held = [*model.apart.values(), *constants]

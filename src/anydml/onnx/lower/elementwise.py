@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +11,8 @@ from anydml.core.dtypes import DataType
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, padded
 from anydml.onnx.types import DATA_TYPES, numpy_type
+from anydml.ops._descriptor import Descriptor
+from anydml.ops._registry import OPERATORS
 
 _FIELD_ATTRIBUTES: Final = {"sigmoid_input_scale": "alpha", "threshold": "lambd"}
 
@@ -21,14 +24,55 @@ def unary(name: str, **defaults: Any) -> Lower:
     """
 
     def lower(n: Lowering) -> Expression:
-        fields = {}
-        for field, default in defaults.items():
-            attribute = _FIELD_ATTRIBUTES.get(field, field)
-            fixed = field.endswith("_")
-            fields[field.rstrip("_")] = default if fixed else n.get(attribute, default)
-        return n.emit(name, n.view(0), **fields)
+        return n.emit(name, n.view(0), **_fields(n, defaults))
 
     return lower
+
+
+def _fields(n: Lowering, defaults: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    fields = {}
+    for field, default in defaults.items():
+        attribute = prefix + _FIELD_ATTRIBUTES.get(field, field)
+        fixed = field.endswith("_")
+        fields[field.rstrip("_")] = default if fixed else n.get(attribute, default)
+    return fields
+
+
+_ACTIVATIONS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "Elu": ("ACTIVATION_ELU", {"alpha": 1.0}),
+    "HardSigmoid": ("ACTIVATION_HARD_SIGMOID", {"alpha": 0.2, "beta": 0.5}),
+    "LeakyRelu": ("ACTIVATION_LEAKY_RELU", {"alpha": 0.01}),
+    "ParametricSoftplus": ("ACTIVATION_PARAMETRIC_SOFTPLUS", {"alpha": 1.0, "beta": 1.0}),
+    "Relu": ("ACTIVATION_RELU", {}),
+    "ScaledTanh": ("ACTIVATION_SCALED_TANH", {"alpha": 1.0, "beta": 1.0}),
+    "Selu": ("ACTIVATION_SCALED_ELU",
+             {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}),
+    "Sigmoid": ("ACTIVATION_SIGMOID", {}),
+    "Softplus": ("ACTIVATION_SOFTPLUS", {"steepness_": 1.0}),
+    "Softsign": ("ACTIVATION_SOFTSIGN", {}),
+    "Tanh": ("ACTIVATION_TANH", {}),
+    "ThresholdedRelu": ("ACTIVATION_THRESHOLDED_RELU", {"alpha": 1.0}),
+}  # fmt: skip
+"""Activations that may be fused into another node: the operator, and its fields."""
+
+
+def activation(name: str) -> Lower:
+    """An activation that may be fused into another node."""
+    operator, defaults = _ACTIVATIONS[name]
+    return unary(operator, **defaults)
+
+
+def fused_activation(n: Lowering, rank: int) -> Descriptor:
+    """The activation of a fused node, of the rank of its result."""
+    name = n.get("activation")
+    if name == "Softmax":
+        own = len(n.results[0].shape)
+        axis = n.get("activation_axis", -1) % own + rank - own
+        return OPERATORS["ACTIVATION_SOFTMAX1"](axes=[axis])
+    if name not in _ACTIVATIONS:
+        raise UnsupportedError(f"the activation {name}")
+    operator, defaults = _ACTIVATIONS[name]
+    return OPERATORS[operator](**_fields(n, defaults, "activation_"))
 
 
 def binary(name: str, **fields: Any) -> Lower:

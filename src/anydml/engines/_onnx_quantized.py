@@ -1,0 +1,305 @@
+"""Quantized arithmetic as single nodes of ONNX, where these give the same bits.
+
+ONNX Runtime adds products of bytes exactly, and then multiplies by one number of float32, where the
+definitions scale in float64. Both grow with the sum: they are compared at the sums at which a
+result changes, and are equal everywhere if they are equal there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from anydml.engines._onnx_arrays import Traced, as_matrix, chosen, elementwise, emit, guarded
+from anydml.engines._onnx_graph import Graph, Node, NumpyArray, Value
+
+_BYTES: Final = ("int8", "uint8")
+
+_MOST_PRODUCTS: Final = 2**31 // 256**2
+"""Of two bytes whose sum is an INT32."""
+
+_TRIED: Final = (0, 1, -1, 2, -2, 3, -3)
+"""Factors next to the rounded one, by the number of steps in float32."""
+
+_MOST_FACTORS: Final = 4096
+"""Factors of one product, for each of which about 1,500 sums are compared."""
+
+
+def in_one_node(x: Traced, dtype: np.dtype[Any]) -> Traced | None:
+    """A conversion, with what is in front of it, as a quantizing or dequantizing node.
+
+    None if there is no such node, or its bits may differ.
+    """
+    if dtype.name in _BYTES and x.dtype == np.float64:
+        return _requantized(x, dtype)
+    if dtype.name in _BYTES and x.dtype == np.float32:
+        return _quantized(x, dtype)
+    if dtype == x.dtype == np.float32:
+        return _dequantized(x)
+    return None
+
+
+def convolved_bytes(
+    x: Any, w: Any, counts: Sequence[int], group: int, **attributes: Value
+) -> Traced | None:
+    """A convolution of float64 that are bytes minus constants, exact; None for other numbers."""
+    if prod(w.shape[1:]) > _MOST_PRODUCTS:
+        return None
+    shape = (x.shape[0], w.shape[0], *counts)
+    return _summed_products("ConvInteger", x, w, shape, group=group, **attributes)
+
+
+def multiplied_bytes(a: Any, b: Any) -> Traced | None:
+    """A matrix product of float64 that are bytes minus constants; None for other numbers."""
+    if not (a.dtype == b.dtype == np.float64) or a.shape[-1] > _MOST_PRODUCTS:
+        return None
+    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if not isinstance(b, Traced):
+        b = as_matrix(b, a.ndim)
+    return _summed_products("MatMulInteger", a, b, (*shape, a.shape[-2], b.shape[-1]))
+
+
+def _summed_products(
+    operator: str, a: Any, b: Any, shape: Sequence[int], **attributes: Value
+) -> Traced | None:
+    first, second = _as_bytes(a), _as_bytes(b)
+    if first is None or second is None:
+        return None
+    operands = first[0], second[0], first[1], second[1]
+    total: Traced = emit(operator, operands, np.int32, shape, **attributes).astype(np.float64)
+    return total
+
+
+def _as_bytes(x: Any) -> tuple[Any, Any] | None:
+    """Unsigned bytes, and a constant one, whose difference an array is; None if there are none."""
+    if not isinstance(x, Traced):
+        low = x.min()
+        zero = np.uint8(0 if low >= 0 else 128 if low >= -128 else 255)
+        moved = x + zero
+        if (moved == np.clip(np.rint(moved), 0, 255)).all():
+            return moved.astype(np.uint8), zero
+        return None
+    subtracted = 0.0
+    node = x.graph.nodes.get(x.value)
+    if node is not None and node.operator == "Add" and node.inputs[1] in x.graph.constants:
+        constant = x.graph.constants[node.inputs[1]]
+        if constant.size != 1:
+            return None
+        subtracted, node = -float(constant.reshape(-1)[0]), x.graph.nodes.get(node.inputs[0])
+    if node is None or node.operator != "Cast":
+        return None
+    spec = x.graph.specs[node.inputs[0]]
+    if spec.dtype.name not in _BYTES or spec.shape != x.shape:
+        return None
+    whole = Traced(x.graph, node.inputs[0], spec)
+    if spec.dtype == np.int8:  # 128 more
+        whole, subtracted = _moved(whole, np.dtype(np.uint8)), subtracted + 128
+    zero = np.uint8(np.clip(subtracted, 0, 255))
+    return (whole, zero) if zero == subtracted else None
+
+
+def _moved(x: Traced, dtype: np.dtype[Any]) -> Traced:
+    """Signed bytes plus 128 as unsigned ones, or unsigned ones minus 128 as signed ones."""
+    node = x.graph.nodes.get(x.value)
+    if node is not None and node.operator == "Cast":
+        inner = x.graph.nodes.get(node.inputs[0])
+        if inner is not None and inner.operator == "BitwiseXor":
+            return Traced(x.graph, inner.inputs[0], x.graph.specs[inner.inputs[0]])
+    flipped: Traced = (x.astype(np.uint8) ^ np.uint8(128)).astype(dtype)
+    return flipped
+
+
+class _Step(NamedTuple):
+    """A node of one input and a constant: Add, Mul, Div or, with a 0, Round."""
+
+    operator: str
+    constant: NumpyArray
+
+
+def _steps_behind(graph: Graph, value: str) -> tuple[Node | None, list[_Step]]:
+    """The steps of float64 that make a value, in order, and the products of bytes behind them."""
+    steps: list[_Step] = []
+    while (node := graph.nodes.get(value)) is not None:
+        if node.operator == "Cast":
+            node = graph.nodes.get(node.inputs[0])
+            is_sum = node is not None and node.operator in ("ConvInteger", "MatMulInteger")
+            return node if is_sum else None, steps[::-1]
+        constant: NumpyArray | None = np.zeros(())
+        if node.operator in ("Add", "Mul", "Div"):
+            constant = graph.constants.get(node.inputs[1])
+        if constant is None or node.operator not in ("Add", "Mul", "Div", "Round"):
+            break
+        steps.append(_Step(node.operator, constant))
+        value = node.inputs[0]
+    return None, []
+
+
+def is_scaled_sum(x: Traced) -> bool:
+    """Whether elements are sums of products of bytes times numbers, so that none is NaN."""
+    node, steps = _steps_behind(x.graph, x.value)
+    return node is not None and all(
+        np.isfinite(constant).all() and (operator != "Div" or constant.all())
+        for operator, constant in steps
+    )
+
+
+def _requantized(x: Traced, dtype: np.dtype[Any]) -> Traced | None:
+    """Scaled sums of products of bytes, rounded and moved, as QLinearConv or QLinearMatMul."""
+    graph = x.graph
+    node, found = _steps_behind(graph, x.value)
+    if node is None:
+        return None
+    is_convolution = node.operator == "ConvInteger"
+    filters = graph.constants.get(node.inputs[1])
+    channel = 1 if is_convolution else x.ndim - 1
+    count = x.shape[channel]
+    steps = [
+        _Step(operator, row)
+        for operator, constant in found
+        if (row := _by_channel(constant, x.ndim, channel, count)) is not None
+    ]
+    operators = [step.operator for step in steps]
+    if filters is None or len(steps) < len(found) or operators.count("Round") != 1:
+        return None
+    split = operators.index("Round")
+    # A bias may be in front of the factors, and a zero point at the end.
+    if operators[split + 1 :] not in ([], ["Add"]) or "Add" in operators[1:split]:
+        return None
+    bias, zeros = (
+        reduce(np.add, (row for operator, row in part if operator == "Add"), np.zeros((1, 1)))
+        for part in (steps[:split], steps[split:])
+    )
+    low = int(np.iinfo(dtype).min)
+    zeros = zeros - low  # of unsigned bytes
+    zero = float(zeros.flat[0])
+    if zeros.size > 1 or zero != np.clip(np.rint(zero), 0, 255) or (bias != np.rint(bias)).any():
+        return None
+    largest = 255**2 * (prod(filters.shape[1:]) if is_convolution else filters.shape[-2])
+    if np.abs(bias).max() + largest >= 2**31:
+        return None
+    if not is_convolution and (bias.any() or filters.ndim != 2):
+        return None
+    factors = _equal_factors(steps, bias, zero, largest, low)
+    if factors is None:
+        return None
+    w_zero = graph.constants[node.inputs[3]]
+    if graph.adds_exactly:  # and faster
+        filters, w_zero = ((array ^ np.uint8(128)).view(np.int8) for array in (filters, w_zero))
+    data = Traced(graph, node.inputs[0], graph.specs[node.inputs[0]])
+    one, x_zero = np.float32(1), graph.constants[node.inputs[2]]
+    operands = [data, one, x_zero, filters, factors, w_zero, one, np.uint8(zero)]
+    if bias.any():
+        operands.append(np.broadcast_to(bias.reshape(-1), (count,)).astype(np.int32))
+    operator = "QLinearConv" if is_convolution else "QLinearMatMul"
+    result: Traced = emit(operator, operands, np.uint8, x.shape, **dict(node.attributes))
+    return result if dtype == np.uint8 else _moved(result, dtype)
+
+
+def _by_channel(constant: NumpyArray, rank: int, channel: int, count: int) -> NumpyArray | None:
+    """A constant as a column for all channels or for each; None if it has other sizes."""
+    sizes = (1,) * (rank - constant.ndim) + constant.shape
+    is_along = all(n == 1 for axis, n in enumerate(sizes) if axis != channel)
+    fits = is_along and constant.size in (1, count) and count <= _MOST_FACTORS
+    return constant.reshape(-1, 1) if fits else None
+
+
+def _equal_factors(
+    steps: Sequence[_Step], bias: NumpyArray, zero: float, largest: int, low: int
+) -> NumpyArray | None:
+    """Factors of float32 that give the same bytes as the steps for all sums up to the largest."""
+
+    def exact(sums: NumpyArray) -> Any:
+        values: Any = sums
+        for operator, constant in steps:
+            if operator == "Round":
+                values = np.rint(values)
+            elif operator == "Add":
+                values = values + constant
+            else:
+                values = values * constant if operator == "Mul" else values / constant
+        return np.clip(values - low, 0, 255)
+
+    def rounded(sums: NumpyArray, factors: NumpyArray) -> Any:
+        values = np.rint((sums + bias).astype(np.float32) * factors)
+        return np.clip(values.astype(np.float64), -zero, 255 - zero) + zero
+
+    ratio: Any = np.ones((1, 1))
+    for operator, constant in steps:
+        if operator in ("Mul", "Div"):
+            ratio = ratio * constant if operator == "Mul" else ratio / constant
+    if not (np.isfinite(ratio) & (ratio > 2.0**-40) & (ratio < 2.0**40)).all():
+        return None
+    places = (np.arange(256) - 0.5 - zero) / ratio - bias
+    near = (np.floor(places)[..., None] + np.arange(-2, 4)).reshape(len(places), -1)
+    ends = np.broadcast_to(float(largest), (len(near), 1))
+    sums = np.concatenate([near, -ends, ends], axis=1).clip(-largest, largest)
+    sums.sort(axis=1)
+    expected = exact(sums)
+    gaps = np.diff(sums, axis=1) > 1
+    if (np.diff(expected, axis=1)[gaps] != 0).any():
+        return None
+    found = np.zeros(ratio.shape, np.float32)
+    for distance in _TRIED:
+        factors = ratio.astype(np.float32)
+        for _ in range(abs(distance)):
+            factors = np.nextafter(factors, np.float32(np.inf if distance > 0 else 0))
+        is_equal = (rounded(sums, factors) == expected).all(axis=1, keepdims=True)
+        if len(ratio) == 1:
+            is_equal = is_equal.all(keepdims=True)
+        found = np.where((found == 0) & is_equal, factors, found)
+    if not found.all():
+        return None
+    return found.reshape(-1 if len(found) > 1 else ())
+
+
+def _quantized(x: Traced, dtype: np.dtype[Any]) -> Traced | None:
+    """Rounded quotients by one scale, plus one zero point."""
+    graph, value, zero = x.graph, x.value, np.zeros(1, np.float32)
+    node = graph.nodes.get(value)
+    if node is not None and node.operator == "Add" and node.inputs[1] in graph.constants:
+        zero, node = graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
+    if node is None or node.operator != "Round":
+        return None
+    node = graph.nodes.get(node.inputs[0])
+    if node is None or node.operator != "Div" or node.inputs[1] not in graph.constants:
+        return None
+    scale, spec = graph.constants[node.inputs[1]], graph.specs.get(node.inputs[0])
+    if spec is None or spec.shape != x.shape or not scale.size == zero.size == 1:
+        return None
+    limits = np.iinfo(dtype)
+    is_byte = limits.min <= zero.item() <= limits.max and zero.item() == np.rint(zero.item())
+    if not is_byte or not np.isfinite(scale.item()) or not scale.item():
+        return None
+    data = Traced(graph, node.inputs[0], spec)
+    operands = data, scale.reshape(()), zero.astype(dtype).reshape(())
+    result: Traced = emit("QuantizeLinear", operands, dtype, x.shape)
+    if not guarded(data):
+        result = chosen(elementwise("IsNaN", data, dtype=bool), dtype.type(0), result)
+    return result
+
+
+def _dequantized(x: Traced) -> Traced | None:
+    """Bytes minus one zero point, times one scale."""
+    graph = x.graph
+    node = graph.nodes.get(x.value)
+    if node is None or node.operator != "Mul" or node.inputs[1] not in graph.constants:
+        return None
+    scale, node = graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
+    if scale.size != 1 or node is None or node.operator != "Cast":
+        return None
+    node, zero = graph.nodes.get(node.inputs[0]), np.zeros(1, np.int64)
+    if node is not None and node.operator == "Sub" and node.inputs[1] in graph.constants:
+        zero, node = graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
+    if zero.size != 1 or node is None or node.operator != "Cast":
+        return None
+    spec = graph.specs.get(node.inputs[0])
+    if spec is None or spec.dtype.name not in _BYTES or spec.shape != x.shape:
+        return None
+    data = Traced(graph, node.inputs[0], spec)
+    operands = data, scale.reshape(()), zero.astype(spec.dtype).reshape(())
+    result: Traced = emit("DequantizeLinear", operands, x.dtype, x.shape)
+    return result
