@@ -127,16 +127,22 @@ def test_a_model_becomes_json_and_comes_back(convert, name):
 def test_a_model_for_dxdispatch_runs_and_comes_back(convert, capsys):
     x, expected = write_network("json")
     np.save("x", x)
-    Path("dx").mkdir()
-    convert("net.json", "-o", "dx/m.json", "--form", "dxdispatch", "--input", "x=x.npy")
-    assert main(["check", "dx/m.json"]) == 0
-    capsys.readouterr()
-    assert main(["run", "dx/m.json", "--json"]) == 0
-    values = json.loads(capsys.readouterr().out)["resources"]["y"]["values"]
-    np.testing.assert_allclose(values, expected.reshape(-1), 1e-5, 1e-5)
-    convert("dx/m.json", "-o", "e.onnx")
-    (got,) = session("e.onnx").run(["y"], {"x": x})
-    np.testing.assert_allclose(got, expected, 1e-5, 1e-5)
+    for folder, given in (("given", ("--input", "x=x.npy")), ("asked", ())):
+        Path(folder).mkdir()
+        convert("net.json", "-o", f"{folder}/m.json", "--form", "dxdispatch", *given)
+        assert main(["check", f"{folder}/m.json"]) == 0
+        capsys.readouterr()
+        assert main(["run", f"{folder}/m.json", "--json"]) == 0
+        values = json.loads(capsys.readouterr().out)["resources"]["y"]["values"]
+        if given:
+            np.testing.assert_allclose(values, expected.reshape(-1), 1e-5, 1e-5)
+        convert(f"{folder}/m.json", "-o", f"{folder}.onnx")
+        (got,) = session(f"{folder}.onnx").run(["y"], {} if given else {"x": x})
+        np.testing.assert_allclose(got, expected, 1e-5, 1e-5)
+        Path(f"{folder}/second").mkdir()
+        convert(f"{folder}.onnx", "-o", f"{folder}/second/m.json", "--form", "dxdispatch")
+        convert(f"{folder}/second/m.json", "-o", f"{folder}2.onnx")
+        assert Path(f"{folder}2.onnx").read_bytes() == Path(f"{folder}.onnx").read_bytes()
 
 
 def test_recurrent_and_quantized_models_for_dxdispatch_run(convert, capsys):

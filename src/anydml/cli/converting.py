@@ -16,7 +16,7 @@ from anydml.core.errors import ModelError
 from anydml.core.levels import LATEST
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.graphs.check import SINCE, violations
-from anydml.graphs.constants import settle_constants
+from anydml.graphs.constants import MOST_INSIDE, settle_constants
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import lower
 from anydml.graphs.serialized import DATA_SUFFIX
@@ -94,6 +94,8 @@ def _read_graph(
     if shapes or dims:
         raise click.UsageError("--shape, --dim: expected an ONNX model (.onnx)")
     document = read_document(path, limits)
+    if not isinstance(document, GraphDesc) and "Nodes" in document:
+        document = GraphDesc.from_json(document)
     if isinstance(document, GraphDesc):
         graph, weights = document, dict[str, Any]()
         folder = folder_of(path, limits)
@@ -177,7 +179,9 @@ def _json_files(graph: GraphDesc, weights: Arrays, output: Path, form: str) -> F
     """A graph or a model for DxDispatch, and the files of its weights."""
     lowered, arrays = bound_weights(graph, weights)
     buffers = {name: buffer_of(x, lowered.tensors[name]) for name, x in arrays.items()}
-    graph, buffers = settle_constants(graph, buffers)
+    # A model for DxDispatch tells weights from inputs by who owns them.
+    most_inside = MOST_INSIDE if form == "graph" else 0
+    graph, buffers = settle_constants(graph, buffers, most_inside)
     graph, names = with_file_names(graph, buffers)
     tensors = lower(graph).tensors
     files = {
@@ -221,6 +225,5 @@ def _write(files: Files, output: Path, limits: Limits) -> None:
         except BaseException:
             target.withdraw()
             raise
-    for name, pieces in files.items():
-        path = visible(str(output.parent / name))
-        print(f"{path}: {sum(piece.nbytes for piece in pieces)} bytes")
+    for name in files:
+        print(f"Wrote {visible(str(output.parent / name))}")

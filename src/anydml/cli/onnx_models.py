@@ -152,8 +152,8 @@ add_check_options = _with((*_CHECK, *_SHAPES, _EXACT))
 add_convert_options = _with(
     (
         click.option("--input", "inputs", type=_to_file, multiple=True, metavar="NAME=FILE.npy",
-                     help="Elements of an input: of one that the graph owns, or what a model for "
-                     "DxDispatch begins with."),
+                     help="Elements of an input, which become part of the output, such as a weight "
+                     "that the graph does not contain."),
         *_SHAPES,
     )
 )  # fmt: skip

@@ -255,13 +255,17 @@ def graph_of(operands: Sequence[Any]) -> Graph:
 
 
 def emit(
-    operator: str, inputs: Sequence[Any], dtype: Any, shape: Sequence[int], *, position: int = 0,
+    operator: str, inputs: Sequence[Any], dtype: Any, shape: Sequence[int], **attributes: Value
+) -> Any:  # fmt: skip
+    """The result of an operator of ONNX on operands of types that it takes; None is left out."""
+    return emit_output(0, operator, inputs, dtype, shape, **attributes)
+
+
+def emit_output(
+    position: int, operator: str, inputs: Sequence[Any], dtype: Any, shape: Sequence[int],
     **attributes: Value,
 ) -> Any:  # fmt: skip
-    """The output at a position of an operator of ONNX on operands of types that it takes.
-
-    None is an operand that is left out.
-    """
+    """The output at a position of an operator of ONNX; see `emit`."""
     dtype, shape = np.dtype(dtype), tuple(map(int, shape))
     if 0 in shape:
         return np.empty(shape, dtype)

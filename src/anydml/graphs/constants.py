@@ -26,13 +26,12 @@ MOST_INSIDE: Final = 512
 
 
 def settle_constants(
-    graph: GraphDesc, weights: Mapping[str, bytes]
+    graph: GraphDesc, weights: Mapping[str, bytes], most_inside: int = MOST_INSIDE
 ) -> tuple[GraphDesc, dict[str, bytes]]:
     """Make large constants owned inputs, and what is known of other inputs constants.
 
-    A constant stays one if it has at most `MOST_INSIDE` bytes, or if an operator that reads it
-    takes no OWNED_BY_DML tensor, as recurrent ones. Larger ones get names, which no input or output
-    has.
+    A constant stays one if it is small, or if an operator that reads it takes no OWNED_BY_DML
+    tensor, as recurrent ones. Large ones get names, which no input or output has.
 
     Parameters
     ----------
@@ -40,6 +39,8 @@ def settle_constants(
         A graph that has been checked.
     weights : mapping of str to bytes
         The buffers of all inputs that it owns, and of others, by name.
+    most_inside : int
+        The most bytes of a small constant.
 
     Returns
     -------
@@ -48,11 +49,12 @@ def settle_constants(
     weights : dict of str to bytes
         The buffers of the inputs that it owns now.
     """
-    return _Settling(graph, weights).settled()
+    return _Settling(graph, weights, most_inside).settled()
 
 
 class _Settling:
-    def __init__(self, graph: GraphDesc, weights: Mapping[str, bytes]) -> None:
+    def __init__(self, graph: GraphDesc, weights: Mapping[str, bytes], most_inside: int) -> None:
+        self._most_inside = most_inside
         self._graph = graph
         self._weights = weights
         self._ports = Ports(graph)
@@ -70,10 +72,12 @@ class _Settling:
         graph, weights = self._graph, self._weights
         used = {node.name for node in graph.nodes if isinstance(node, OperatorNode)}
         tensors = {tensor.name for tensor in (*graph.inputs, *graph.outputs)}
+        known = [i for i, tensor in enumerate(graph.inputs) if tensor.name in weights]
+        bound = {i for i in known if self._is_owned_from_now_on(i)}
         inside = {
-            i: ConstantNode(weights[tensor.name], _unique(tensor.name, used))
-            for i, tensor in enumerate(graph.inputs)
-            if tensor.name in weights and not self._stays_owned(i)
+            i: ConstantNode(weights[graph.inputs[i].name], _unique(graph.inputs[i].name, used))
+            for i in known
+            if i not in bound
         }
         tensors -= {graph.inputs[i].name for i in inside}
         nodes: dict[int, Node] = {}
@@ -81,7 +85,7 @@ class _Settling:
         for i, node in enumerate(graph.nodes):
             if not isinstance(node, ConstantNode):
                 nodes[i] = node
-            elif len(node.data) <= MOST_INSIDE:
+            elif len(node.data) <= self._most_inside:
                 nodes[i] = ConstantNode(node.data, node.name and _unique(node.name, used))
             elif self._may_be_owned(self._constant_readers[i]):
                 owned[i] = _unique(node.name or f"constant_{i}", tensors)
@@ -105,6 +109,8 @@ class _Settling:
                 flags.setdefault(node_index, {})[at] = TensorFlags.NONE
             else:
                 into.append(InputEdge(input_at[index], *to, edge.name))
+                if index in bound:
+                    flags.setdefault(node_index, {})[at] = TensorFlags.OWNED_BY_DML
         for link in graph.intermediate_edges:
             index, node_index, at = (
                 link.from_node_index, link.to_node_index, link.to_node_input_index,
@@ -125,7 +131,10 @@ class _Settling:
             into,
             between,
             [replace(e, from_node_index=node_at[e.from_node_index]) for e in graph.output_edges],
-            (*(graph.inputs[i] for i in kept), *map(GraphTensor, owned.values())),
+            (
+                *(_owned(graph.inputs[i]) if i in bound else graph.inputs[i] for i in kept),
+                *map(GraphTensor, owned.values()),
+            ),
             graph.outputs,
         )
         names = {graph.inputs[i].name for i in kept}
@@ -134,13 +143,11 @@ class _Settling:
             buffers[name] = graph.nodes[i].data  # type: ignore[union-attr]  # a constant
         return settled, buffers
 
-    def _stays_owned(self, index: int) -> bool:
-        """Whether an input that nodes read stays one that the graph owns."""
-        if index not in self._readers:
-            return True
-        port = self._ports.at(self._readers[index][0], Role.INPUT)
-        is_owned = port is not None and port[1].flags is TensorFlags.OWNED_BY_DML
-        return is_owned and len(self._weights[self._graph.inputs[index].name]) > MOST_INSIDE
+    def _is_owned_from_now_on(self, index: int) -> bool:
+        """Whether an input whose elements are known is one that the graph owns."""
+        readers = self._readers.get(index, ())
+        size = len(self._weights[self._graph.inputs[index].name])
+        return size > self._most_inside and self._may_be_owned(readers)
 
     def _may_be_owned(self, readers: Sequence[Place]) -> bool:
         for index, at in readers:
@@ -159,6 +166,12 @@ def _unique(name: str, used: set[str]) -> str:
         found = f"{name}_{number}"
     used.add(found)
     return found
+
+
+def _owned(tensor: GraphTensor) -> GraphTensor:
+    if tensor.desc is None:
+        return tensor
+    return GraphTensor(tensor.name, replace(tensor.desc, flags=TensorFlags.OWNED_BY_DML))
 
 
 def _with_flags(desc: Descriptor, flags: Mapping[int, TensorFlags]) -> Descriptor:

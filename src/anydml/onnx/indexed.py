@@ -15,7 +15,7 @@ import numpy as np
 
 from anydml.core.program import ArraySpec, KernelCall
 from anydml.engines._onnx import OnnxEngine
-from anydml.engines._onnx_arrays import emit, typed
+from anydml.engines._onnx_arrays import emit, emit_output, typed
 from anydml.engines._onnx_graph import NotTraced
 
 _XP: Any = OnnxEngine.xp
@@ -77,8 +77,8 @@ def _top_k(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence
     keys = _keys(x)
     inputs = keys, np.array([k], np.int64)
     shape = tuple(k if i == axis else n for i, n in enumerate(x.shape))
-    places = emit(
-        "TopK", inputs, _INDEX, shape, position=1, axis=axis, largest=int(attributes["largest"])
+    places = emit_output(
+        1, "TopK", inputs, _INDEX, shape, axis=axis, largest=int(attributes["largest"])
     )
     return [_XP.take_along_axis(x, places, axis), places]
 

@@ -37,7 +37,8 @@ from anydml.onnx.types import Array
 PROPERTY: Final = "anydml.graph"
 """The property of a model that has its graph as JSON."""
 
-_ENGINE: Final = OnnxEngine()
+_MOST_STEPS: Final = 1024
+_ENGINE: Final = OnnxEngine(_MOST_STEPS)
 _MOST_COMPUTED: Final = 1 << 24
 """The most elements of an array of places or constants that is computed for a node."""
 
