@@ -10,7 +10,7 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.core.levels import LATEST
 from anydml.graphs.desc import GraphDesc, GraphTensor, OutputEdge
-from anydml.models.document import parse
+from anydml.models.text import parse
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.partition import partitions
 from anydml.onnx.read import Source
