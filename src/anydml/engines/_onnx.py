@@ -60,6 +60,7 @@ class OnnxEngine:
 
     xp: Any = _XP
     scratch_nbytes: int = 0
+    multiplies_halves: bool = False
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
         self._most_steps = most_steps
