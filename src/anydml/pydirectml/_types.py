@@ -67,7 +67,7 @@ class OutputOptions(enum.IntEnum):
 
 
 class ExecutionFlags(enum.IntFlag):
-    """``DML_EXECUTION_FLAGS``: accepted, and without effect here."""
+    """``DML_EXECUTION_FLAGS``; only ALLOW_HALF_PRECISION_COMPUTATION has an effect, on GPUs."""
 
     NONE = 0
     ALLOW_HALF_PRECISION_COMPUTATION = 1
@@ -183,7 +183,7 @@ def tensor_of(desc: TensorDesc) -> tensor.TensorDesc:
 
 
 def desc_of(storage: tensor.TensorDesc) -> TensorDesc:
-    """The other way round."""
+    """Return the TensorDesc of PyDirectML for one of this package."""
     desc = TensorDesc.__new__(TensorDesc)
     desc._desc = storage
     return desc

@@ -28,7 +28,7 @@ from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.devices.backends._traced import compute_calls, held_inputs
-from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
+from anydml.devices.backends.cpu import CpuBackend, allocate_block, kernel_step, refuse_missing
 from anydml.devices.threads import get_num_threads
 from anydml.engines._onnx import OnnxEngine
 from anydml.engines._onnx_arrays import Traced, emit, value_of
@@ -57,14 +57,14 @@ DISABLED: Final = ["DivMulFusion", "MatMulScaleFusion"]
 """Optimizations that fail on some graphs or numbers; the first also rounds differently."""
 
 FUSIONS: Final = ["ConvMulFusion", "ConvAddFusion"]
-"""Those that change the weights of convolutions."""
+"""The options that change the weights of convolutions."""
 
 SETTINGS: Final = {
     "intra_op.allow_spinning": "0",
     "disable_quant_qdq": "1",  # quantized operators round in another way than those around them
     "disable_double_qdq_remover": "1",
 }
-"""Of a session."""
+"""The options of a session."""
 
 GUARD: Final = "a number if results are right"
 """The output of a model that has its guards, added up."""
@@ -116,7 +116,7 @@ class OnnxRuntimeBackend:
             is_own = is_computed(call.kernel)
             return computed_step(call, WORKING) if is_own else kernel_step(call)
 
-        return HostExecutable(program, step_of, HostMemory(partial(block, name)))
+        return HostExecutable(program, step_of, HostMemory(partial(allocate_block, name)))
 
     def working_nbytes(self, program: Program) -> int:
         """Implement `Backend.working_nbytes`, with the memory of all sessions."""
