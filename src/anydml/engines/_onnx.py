@@ -299,7 +299,7 @@ def _max_pooled(x: Array, axes: Sequence[Axis], window: Any) -> Array:
 
 
 def _taps(x: Array, dimension: int, axis: Axis, value: Any) -> list[Array]:
-    """Return what each element of a window meets in all windows along one axis, padding included."""
+    """Return what each element of a window meets in all windows along an axis, with padding."""
     if axis.window > MOST_TAPS:
         raise NotTraced(f"windows of more than {MOST_TAPS} elements")
     end = (axis.count - 1) * axis.stride

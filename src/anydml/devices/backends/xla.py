@@ -233,7 +233,7 @@ class _Step:
         return -1
 
     def direct(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> DirectCall:
-        """Call as `Direct.direct` does: arrays of JAX stay where they are, and nothing waits for them."""
+        """Return a call that leaves arrays of JAX where they are and waits for nothing."""
         at = [self._outputs.index(slot.name) for slot in outputs]
         here = self._here
 
