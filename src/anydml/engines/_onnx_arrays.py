@@ -28,8 +28,8 @@ _COMPARISONS: Final = frozenset(
 )
 
 MOST_ROWS: Final = 32
-"""Of a matrix that is the second factor of a transposed product: ONNX Runtime copies it each time,
-and float64 matrices are not prepared, even if they are constant."""
+"""Most rows of a matrix that is the second factor of a transposed product: ONNX Runtime copies it
+each time, and float64 matrices are not prepared, even if they are constant."""
 
 
 class Traced:
