@@ -127,6 +127,8 @@ class ActivationSigmoid(Activation):
     @staticmethod
     def compute(e: Engine, x: Array) -> Array:
         one = x.dtype.type(1)
+        if x.dtype == e.xp.float64:  # where the power overflows, the result rounds to 0
+            return one / (one + e.xp.exp(-x))
         small = e.xp.exp(-e.xp.abs(x))  # this does not overflow
         return e.xp.where(x >= 0, one, small) / (one + small)
 
