@@ -7,7 +7,8 @@ from onnx import TensorProto, numpy_helper
 
 import anydml as dml
 
-FLOAT, UINT8, INT32 = TensorProto.FLOAT, TensorProto.UINT8, TensorProto.INT32
+FLOAT, FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
+UINT8, INT32 = TensorProto.UINT8, TensorProto.INT32
 
 
 def model_of(nodes, inputs, outputs, weights=None, opset=17, domains=(), functions=(), **fields):

@@ -1,10 +1,12 @@
 """The attention family of com.microsoft, with what surrounds it in transformers."""
 
 import numpy as np
+import onnx
 import pytest
-from building import FLOAT, INT32, bytes_of, compare, floats, one, signed
+from building import FLOAT, FLOAT16, INT32, bytes_of, compare, floats, one, signed
 
 import anydml as dml
+from anydml.cli import command as cli
 
 MASKS = {
     "none": None,
@@ -204,3 +206,70 @@ def test_a_product_with_an_activation(attributes, function):
     else:
         expected = function(a @ b)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def grouped(rows, past, total, lengths, kind="f4", constant=True, size=8, **attributes):
+    """GroupQueryAttention; `lengths` are one less than all rows of each batch."""
+    batches, groups = len(lengths), 2
+    inputs = {"q": floats(0, batches, rows, 4 * size)}
+    inputs |= {name: floats(i, batches, rows, groups * size) for i, name in enumerate("kv", 1)}
+    if past:
+        inputs |= {f"p{n}": floats(i, batches, groups, past, size) for i, n in enumerate("kv", 3)}
+    inputs = {name: array.astype(kind) for name, array in inputs.items()}
+    inputs |= {"l": np.int32(lengths), "t": np.int32([total])}
+    weights = {"t": inputs.pop("t")} if constant else {}
+    order = ["q", "k", "v", *(["pk", "pv"] if past else ["", ""]), "l", "t"]
+    if attributes.get("do_rotary"):
+        weights |= {name: floats(i, 16, size // 2) for i, name in enumerate("cs", 5)}
+        order += ["c", "s"]
+    return one(
+        "GroupQueryAttention", inputs, weights, FLOAT if kind == "f4" else FLOAT16, 3,
+        order=order, middle=True, num_heads=4, kv_num_heads=groups, **attributes,
+    )  # fmt: skip
+
+
+GROUPED = {
+    "one row": grouped(1, 5, 6, [5, 5]),
+    "one row, lengths": grouped(1, 5, 6, [5, 3]),
+    "one row in a buffer": grouped(1, 8, 6, [5, 4]),
+    "one row, half precision": grouped(1, 5, 6, [5, 5], kind="f2"),
+    "one row, scale": grouped(1, 5, 6, [5, 5], scale=0.9),
+    "rows": grouped(4, 0, 4, [3, 3]),
+    "rows in a buffer": grouped(4, 8, 4, [3, 3]),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_heads_that_share_keys(name):
+    model, inputs = GROUPED[name]
+    read = compare(model, inputs, atol=1e-6)
+    (node,) = read.nodes
+    assert node.place == "graph"
+    # The provider's graph has no past: it is in the memory of the present outputs.
+    (attention,) = (desc for desc in node.descriptors if desc.NAME == "MULTIHEAD_ATTENTION1")
+    assert attention.past_key_tensor is None
+    (graph,) = read.graphs
+    assert not {"pk", "pv"} & {tensor.name for tensor in graph.inputs}
+    exact = run(model, inputs, as_onnxruntime=True)
+    np.testing.assert_array_equal(exact, run(model, inputs))
+
+
+@pytest.mark.parametrize(
+    ("case", "place"),
+    [
+        (grouped(1, 5, 6, [5, 5], constant=False), "alone"),
+        (grouped(3, 5, 8, [7]), "graph"),  # the provider forgets the past
+        (grouped(1, 5, 6, [5, 5], size=16, do_rotary=1), "graph"),  # and does not turn
+        (grouped(1, 5, 6, [5, 5], softcap=0.5), "graph"),
+    ],
+)
+def test_heads_that_share_keys_give_the_same_where_the_provider_cannot(case, place):
+    read = compare(*case, atol=1e-6)
+    assert [item.place for item in read.nodes] == [place]
+
+
+def test_a_report_names_what_the_provider_ignores(tmp_path, capsys):
+    path = tmp_path / "model.onnx"
+    onnx.save(grouped(1, 5, 6, [5, 5], size=16, do_rotary=1)[0], path)
+    cli.main(["check", str(path)])
+    assert "the provider ignores do_rotary" in capsys.readouterr().out

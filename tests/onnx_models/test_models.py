@@ -349,3 +349,40 @@ def test_sparse_initializers_are_read_with_their_zeros(linear):
     model.graph.sparse_initializer[0].dims[:] = [2**40, 3]
     with pytest.raises(dml.ModelError, match="--memory-limit"):
         dml.read_onnx(model)
+
+
+def pairs(scales, kind=np.uint8):
+    """Pairs of quantization and its inverse, each with its own scale."""
+    nodes, weights, name = [], {"z": kind(100)}, "x"
+    for i, scale in enumerate(scales):
+        weights[f"s{i}"] = np.float32(scale)
+        nodes += [
+            node("QuantizeLinear", [name, f"s{i}", "z"], [f"q{i}"]),
+            node("DequantizeLinear", [f"q{i}", f"s{i}", "z"], [f"d{i}"]),
+        ]
+        name = f"d{i}"
+    nodes.append(node("Neg", [name], ["y"]))
+    return model_of(nodes, {"x": [1, 1, 5, 300]}, {"y": FLOAT}, weights)
+
+
+@pytest.mark.parametrize(
+    ("scales", "expected"),
+    [
+        ((0.1, 0.1, 0.1), 1), ((-0.3, -0.3), 1), ((0.1, 0.2), 2), ((2.0**-130, 2.0**-130), 2),
+        ((2.0**120, 2.0**120), 2), ((2.0**-126, 2.0**-126), 1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_a_quantization_that_undoes_the_inverse_before_it_is_left_out(scales, expected, kind):
+    model = pairs(scales, kind)
+    read = dml.read_onnx(model)
+    (part,) = partitions(read.verdicts, read.graph, False, literal=False)
+    names = [item.desc.NAME for item in part.desc.nodes if isinstance(item, dml.OperatorNode)]
+    assert names.count("ELEMENT_WISE_QUANTIZE_LINEAR") == expected
+    x = (200 * scales[0] * floats(0, 1, 1, 5, 300)).astype(np.float32)
+    (short, whole) = (
+        dml.read_onnx(model, as_onnxruntime=exact).compile(dml.Device("cpu"))(x=x)["y"]
+        for exact in (False, True)
+    )
+    np.testing.assert_array_equal(short, whole)
+    assert np.unique(whole).size > 100

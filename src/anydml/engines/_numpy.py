@@ -64,6 +64,8 @@ class NumpyEngine:
         dtype = np.dtype(dtype)
         if x.dtype == dtype:
             return x
+        if x.dtype.kind in "iu" and dtype.kind == "f" and x.dtype.itemsize < dtype.itemsize:
+            return x.astype(dtype)  # exactly: no error to ignore
         if x.dtype.kind != "f" or dtype.kind == "f":
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 return x.astype(dtype)

@@ -236,6 +236,22 @@ def _self_attended(node: Any, inputs: Operands) -> Found:
     return found[: len(node.outputs)]
 
 
+def _grouped(node: Any, inputs: Operands) -> Found:
+    """GroupQueryAttention: the present has room for the past, and at least for all rows."""
+    query, key, past = (inputs[i] if i < len(inputs) else None for i in (0, 1, 3))
+    if query is None or query.sizes is None:
+        return [] if query is None else [(query.type, None)] * len(node.outputs)
+    batches, _, width = query.sizes
+    heads, groups = (node.attributes.get(name, 1) for name in ("num_heads", "kv_num_heads"))
+    size = width // (heads if key is not None else heads + 2 * groups)
+    data = inputs[6].data if len(inputs) > 6 and inputs[6] is not None else None
+    rows: Any = None
+    if data is not None and (past is None or past.sizes is not None):
+        rows = max(int(data.reshape(-1)[0]), 0 if past is None else (past.sizes or (0,) * 4)[2])
+    present = (query.type, (batches, groups, rows, size))
+    return [(query.type, (*query.sizes[:2], heads * size)), present, present][: len(node.outputs)]
+
+
 def _embedded(node: Any, inputs: Operands) -> Found:
     """EmbedLayerNormalization; of quantized tables if the node has the scale of the first."""
     ids, words = inputs[0], inputs[2]
@@ -401,6 +417,9 @@ CONTRIB: Final = (
     _row("QAttention", f"T1=u8 i8; T2=u8 i8; T3={FLOATS}; T4=i32",
          "T1 T2 T3 T3 T3 T4 T1 T2 T3 -> T3 T3", attention.quantized_attention, _self_attended,
          query=_quantized_attention_query),
+    _row("GroupQueryAttention", f"T={FLOATS}; M=i32",
+         "T T T T T M M T T I T T S S T T M -> T T T T", attention.grouped_attention, _grouped,
+         constants={1: (6,)}),
     _row("RotaryEmbedding", f"T={FLOATS}; M=i64", "T M T T -> T", attention.rotary_embedding),
     _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved(True)),
     _row("QuantizeLinear", "T1=f16 f32 i32; T2=u8 i8", "T1 - T2 -> T2",

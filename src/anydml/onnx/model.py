@@ -108,7 +108,7 @@ class OnnxModel:
     @cached_property
     def partitions(self) -> list[Partition]:
         """The parts of the model that become one graph each."""
-        return partitions(self.verdicts, self.graph, True)
+        return partitions(self.verdicts, self.graph, True, in_place=True)
 
     @property
     def graphs(self) -> tuple[GraphDesc, ...]:

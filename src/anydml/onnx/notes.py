@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from anydml.onnx.lower.attention import IGNORED_OF_GROUPS
 from anydml.onnx.nodes import Graph
 from anydml.onnx.verdict import Judged
 from anydml.ops._descriptor import Descriptor
@@ -28,6 +29,12 @@ def _cast(item: Judged, graph: Graph) -> str | None:
 
 def _fast_gelu(item: Judged, graph: Graph) -> str | None:
     return "DirectML computes the exact GELU, not the approximation by tanh"
+
+
+def _groups(item: Judged, graph: Graph) -> str | None:
+    ignored = [name for name, default in IGNORED_OF_GROUPS.items()
+               if item.node.attributes.get(name, default) != default]  # fmt: skip
+    return f"the provider ignores {', '.join(ignored)}" if ignored else None
 
 
 def _pad(item: Judged, graph: Graph) -> str | None:
@@ -83,6 +90,7 @@ _BY_OPERATOR: Final[dict[str, Note]] = {
     "Col2Im": _columns,
     "DequantizeLinear": _per_axis,
     "FastGelu": _fast_gelu,
+    "GroupQueryAttention": _groups,
     "Pad": _pad,
     "QuantizeLinear": _reciprocal,
     "Squeeze": _squeeze,

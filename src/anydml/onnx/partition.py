@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.graphs.desc import GraphDesc
 from anydml.onnx.lower.rearrange import copy
-from anydml.onnx.nodes import Graph
+from anydml.onnx.nodes import Graph, Node
 from anydml.onnx.types import Value
 from anydml.onnx.verdict import Judged, lower_node, tensor_desc
 
@@ -20,6 +22,10 @@ _CONSTANT_BYTES: Final = 8
 
 _OWNED_ELEMENTS: Final = 64
 """Constants of at most this many elements are owned by every graph that reads them."""
+
+
+_LARGE_SCALE: Final = 2.0**119
+"""Whose product with 255 is finite in float32."""
 
 
 @dataclass(eq=False)
@@ -36,6 +42,8 @@ class Partition:
         Constants that are bound once.
     literal : bool
         Whether nodes that copy bytes are operators, as in the provider's graphs.
+    in_place : bool
+        Whether outputs that the provider puts in the memory of inputs replace these.
     """
 
     nodes: list[Judged]
@@ -45,6 +53,7 @@ class Partition:
     exact: bool
     embeds: bool = True
     literal: bool = True
+    in_place: bool = False
     reads: dict[str, Value] = field(default_factory=dict)
 
     @cached_property
@@ -62,22 +71,43 @@ class Partition:
             values = self.graph.values
             inputs = [values[name] if name else None for name in item.node.inputs]
             outputs = [values[name] if name else None for name in item.node.outputs]
-            if not self.literal and self._is_needless_copy(item):
-                made[item.node.outputs[0]] = source(values[item.node.inputs[0]])
+            same = (
+                None if self.literal or item.node.outputs[0] in self.outputs else self._same(item)
+            )
+            if same is not None:
+                made[item.node.outputs[0]] = source(values[same])
                 continue
             labels = _labels(item)
             _, results = lower_node(
-                item, inputs, outputs, builder, source, self.exact, labels.__next__
+                item,
+                inputs,
+                outputs,
+                builder,
+                source,
+                self.exact,
+                labels.__next__,
+                self.in_place,
             )
             for value, result in zip(outputs, results, strict=False):
                 if value is not None and result is not None:
                     made[value.name] = result
         return builder.build(**{name: made[name] for name in self.outputs})
 
-    def _is_needless_copy(self, item: Judged) -> bool:
-        """Whether a node only reinterprets bytes that its readers can reinterpret themselves."""
-        copies = item.row is not None and item.row.lower is copy
-        return copies and item.node.outputs[0] not in self.outputs
+    def _same(self, item: Judged) -> str | None:
+        """The value whose bytes a node gives again, for readers that can reinterpret them."""
+        node = item.node
+        if item.row is not None and item.row.lower is copy:
+            return node.inputs[0]
+        if node.operator != "QuantizeLinear":
+            return None
+        before = self._producers.get(node.inputs[0])
+        if before is None or before.operator != "DequantizeLinear":
+            return None
+        return before.inputs[0] if _undoes(node, before, self.graph.values) else None
+
+    @cached_property
+    def _producers(self) -> dict[str, Node]:
+        return {item.node.outputs[0]: item.node for item in self.nodes}
 
     def _input(self, builder: GraphBuilder, value: Value) -> Expression:
         if value.data is not None and self.embeds and value.nbytes < _CONSTANT_BYTES:
@@ -87,6 +117,30 @@ class Partition:
         self.reads[value.name] = value
         flags = "OWNED_BY_DML" if value.name in self.owned else "NONE"
         return builder.input(value.name, tensor_desc(value, flags=flags))
+
+
+def _undoes(quantize: Node, dequantize: Node, values: Mapping[str, Value]) -> bool:
+    """Whether quantization gives the 8-bit integers back that were dequantized before it.
+
+    It does with the same constants if no product of an integer and a scale overflows or is
+    denormal: the quotient of the rounded product and the scale rounds to the integer.
+    """
+    own, other = ([values[n] for n in node.inputs[1:] if n] for node in (quantize, dequantize))
+    integers, result = values[dequantize.inputs[0]], values[quantize.outputs[0]]
+    if integers.type != result.type or result.type not in ("u8", "i8") or own[0].type != "f32":
+        return False
+    if quantize.attributes != dequantize.attributes or len(own) != len(other):
+        return False
+    if len(own) < 2 and result.type != "u8":  # whose default zero point is of another type
+        return False
+    for one, two in zip(own, other, strict=True):
+        if one.data is None or two.data is None or one.shape != two.shape:
+            return False
+        if one is not two and not np.array_equal(one.data, two.data):
+            return False
+    scales: Any = own[0].data
+    sizes = np.abs(scales)
+    return bool((sizes >= np.finfo(np.float32).tiny).all() and (sizes < _LARGE_SCALE).all())
 
 
 def _labels(item: Judged) -> Iterator[str]:
@@ -121,6 +175,7 @@ def partitions(
     is_member: Sequence[bool] | None = None,
     embeds: bool = True,
     literal: bool = True,
+    in_place: bool = False,
 ) -> list[Partition]:
     """The partitions of a model, in an order in which each follows those that it reads.
 
@@ -140,6 +195,8 @@ def partitions(
         Whether the smallest constants become constant nodes.
     literal : bool
         Whether Reshape and its like are nodes, as in the provider's graphs.
+    in_place : bool
+        Whether outputs that the provider puts in the memory of inputs replace these.
     """
     member = [item.place == "graph" for item in judged] if is_member is None else is_member
     numbers = stages(judged, member)
@@ -168,5 +225,5 @@ def partitions(
             if name and (value := graph.values[name]).data is not None
             and (readers[name] == {stage} or value.data.size <= _OWNED_ELEMENTS)
         }  # fmt: skip
-        found.append(Partition(nodes, outputs, graph, owned, exact, embeds, literal))
+        found.append(Partition(nodes, outputs, graph, owned, exact, embeds, literal, in_place))
     return found

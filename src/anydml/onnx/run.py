@@ -200,12 +200,12 @@ def _unpacked(array: Array, value: Value) -> Array:
     return numbers.astype(_public_type(value.type)).reshape(value.sizes or ())
 
 
-def _to_device(array: Array, value: Value) -> Array:
-    """An array as a graph's input of the value has it."""
+def _to_device(array: Array, value: Value, sizes: Sequence[int] | None = None) -> Array:
+    """An array as a graph's input of the value has it; `sizes` are its sizes there, if known."""
     array = np.ascontiguousarray(array)
     if array.dtype == bool:
         array = array.view(np.uint8)
-    return array.reshape(tensor_desc(value).storage.sizes)
+    return array.reshape(tensor_desc(value).storage.sizes if sizes is None else sizes)
 
 
 def _from_device(array: Array, value: Value) -> Array:
@@ -226,7 +226,11 @@ class _GraphStep:
         read = {tensor.name for tensor in self._compiled.desc.inputs}
         used = {edge.graph_input_index for edge in desc.input_edges}
         named = [tensor.name for i, tensor in enumerate(desc.inputs) if i in used]
-        self._inputs = {n: values[n] for n in named if n not in part.owned and n in read}
+        self._inputs = {
+            n: (values[n], tensor_desc(values[n]).storage.sizes)
+            for n in named
+            if n not in part.owned and n in read
+        }
         self._outputs = {name: values[name] for name in part.outputs}
         owned = {n: _to_device(values[n].data, values[n]) for n in named if n in part.owned}  # type: ignore[arg-type]
         if owned:
@@ -234,8 +238,8 @@ class _GraphStep:
 
     def __call__(self, arrays: Arrays) -> None:
         bound = {
-            name: _to_device(arrays.get(name, value.data), value)  # type: ignore[arg-type]
-            for name, value in self._inputs.items()
+            name: _to_device(arrays.get(name, value.data), value, sizes)  # type: ignore[arg-type]
+            for name, (value, sizes) in self._inputs.items()
         }
         found = self._compiled(**bound)
         for name, value in self._outputs.items():

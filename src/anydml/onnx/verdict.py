@@ -252,7 +252,9 @@ def _lower(
     builder = GraphBuilder()
     why = "DirectML refuses an operator (E_INVALIDARG)"
     try:
-        found.descriptors = lower_node(found, inputs, outputs, builder, _Scratch(builder), exact)[0]
+        found.descriptors, _ = lower_node(
+            found, inputs, outputs, builder, _Scratch(builder), exact, in_place=exact
+        )
     except UnsupportedError as error:
         if not (exact and isinstance(error, RefusedError)):
             found.place, found.reason, found.code = "cpu", str(error), "not_supported"
@@ -302,6 +304,7 @@ def lower_node(
     source: Any,
     exact: bool,
     label: Any = str,
+    in_place: bool = False,
 ) -> tuple[list[Descriptor], list[Expression | None]]:
     """Add the operators of a node to a graph.
 
@@ -319,6 +322,8 @@ def lower_node(
         Whether mistakes of the provider are repeated.
     label : callable
         Makes the name of the next operator.
+    in_place : bool
+        Whether outputs that the provider puts in the memory of inputs replace these.
 
     Returns
     -------
@@ -340,8 +345,9 @@ def lower_node(
         for value in outputs
     ]
     lowering = Lowering(
-        builder, found.node.attributes, found.version, operands, results, exact, label
-    )
+        builder, found.node.attributes, found.version, operands, results, exact, label,
+        in_place,
+    )  # fmt: skip
     try:
         made = found.row.lower(lowering)
     except (TypeError, ValueError, KeyError, IndexError, ZeroDivisionError) as error:

@@ -97,8 +97,8 @@ class ElementWiseQuantizeLinear(Linear):
     @staticmethod
     def compute(e: Engine, x: Array, scale: Array, zero_point: Array | None) -> Array:
         wide = e.xp.float32
-        found = e.xp.rint(x.astype(wide) / scale.astype(wide))
-        return found if zero_point is None else found + zero_point.astype(wide)
+        found = e.xp.rint(e.cast(x, wide) / e.cast(scale, wide))
+        return found if zero_point is None else found + e.cast(zero_point, wide)
 
 
 class ElementWiseDequantizeLinear(Linear):
@@ -125,10 +125,11 @@ class ElementWiseDequantizeLinear(Linear):
 
     @staticmethod
     def compute(e: Engine, x: Array, scale: Array, zero_point: Array | None) -> Array:
-        wide = x.astype(e.xp.int64)
+        kind = e.xp.float32 if x.dtype.itemsize < 4 else e.xp.int64  # which has all differences
+        wide = e.cast(x, kind)
         if zero_point is not None:
-            wide = wide - zero_point.astype(e.xp.int64)
-        return wide.astype(scale.dtype) * scale
+            wide = wide - e.cast(zero_point, kind)
+        return e.cast(wide, scale.dtype) * scale
 
 
 _QUANTIZED: Final = (np.dtype(np.int8), np.dtype(np.uint8))

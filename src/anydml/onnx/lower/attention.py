@@ -199,6 +199,85 @@ _QUANTIZED: Final = {"a": 0, "b": 1, "bias": 2, "a_scale": 3, "b_scale": 4, "a_z
 """Positions of the inputs of QAttention's product."""
 
 
+# Positions of inputs of GroupQueryAttention.
+_GROUP_KEY, _GROUP_PAST, _LENGTHS, _TOTAL = 1, (3, 4), 5, 6
+_IGNORED: Final = {10: "attention_bias", 11: "head_sink", 12: "k_scale", 13: "v_scale",
+                   16: "query_seqlens"}  # fmt: skip
+IGNORED_OF_GROUPS: Final = {
+    "do_rotary": 0,
+    "softcap": 0.0,
+    "local_window_size": -1,
+    "smooth_softmax": 0,
+}
+"""What the provider ignores: inputs, and attributes with their defaults."""
+
+
+def grouped_attention(n: Lowering) -> list[Expression | None]:
+    """GroupQueryAttention: causal, with one new row after the past, or with rows and no past.
+
+    The provider passes no past, because its present outputs have the memory of the past: that is
+    the form `in_place`. A graph that runs here reads the past.
+    """
+    _check_groups(n)
+    (batches, rows, _), heads, groups = n.shape(), n.get("num_heads"), n.get("kv_num_heads")
+    size = n.shape()[-1] // heads
+    if rows == 1:
+        lengths = n.view(_LENGTHS, (batches,))
+    else:
+        lengths = n.emit(
+            "FILL_VALUE_CONSTANT", outputs=[("INT32", (batches,))], value_data_type="INT32",
+            value=0,
+        )  # fmt: skip
+
+    def single(i: int) -> Expression:
+        return n.cast(n.view(i, n.shape(i)), DataType.FLOAT32)
+
+    present = made = n.results[1].shape
+    pasts: list[Expression | None] = [None, None]
+    if not n.in_place and n.has(_GROUP_PAST[0]):
+        pasts = [single(i) for i in _GROUP_PAST]
+        made = (*present[:2], n.shape(_GROUP_PAST[0])[2] + rows, size)
+    y, *presents = n.emit_all(
+        "MULTIHEAD_ATTENTION1", *map(single, range(3)), *(None,) * 6, *pasts, lengths,
+        outputs=[("FLOAT32", n.results[0].shape), ("FLOAT32", made), ("FLOAT32", made)],
+        query_head_count=heads, key_value_head_count=groups, mask_type="NONE",
+        scale=n.get("scale", 0.0) or size**-0.5, mask_filter_value=-10000.0,
+    )  # fmt: skip
+    if made != present:
+        presents = [
+            n.emit(
+                "SLICE1", x, outputs=[("FLOAT32", present)], input_window_offsets=[0] * 4,
+                input_window_sizes=present, input_window_strides=[1] * 4,
+            )
+            for x in presents
+        ]  # fmt: skip
+    return [n.cast(x, DATA_TYPES[n.type()]) for x in (y, *presents)]
+
+
+def _check_groups(n: Lowering) -> None:
+    """Refuse what the provider refuses, and unless `exact` what it ignores."""
+    if not n.has(_GROUP_KEY):
+        raise RefusedError("key", "a tensor (the query has no packed keys)", None)
+    for i, name in ((14, "q_norm_weight"), (15, "k_norm_weight")):
+        if n.has(i):
+            raise RefusedError(name, "no tensor", "a tensor")
+    if n.get("causal", 1) != 1:
+        raise RefusedError("causal", "1", n.get("causal"))
+    if not (n.wants(1) and n.wants(2)):
+        raise RefusedError("present_key", "both present outputs", None)
+    if n.exact:
+        return
+    for i, name in _IGNORED.items():
+        if n.has(i):
+            raise UnsupportedError(f"{name}, which the provider ignores")
+    for name, default in IGNORED_OF_GROUPS.items():
+        if n.get(name, default) != default:
+            raise UnsupportedError(f"{name} {n.get(name)}, which the provider ignores")
+    total, rows = n.constant(_TOTAL), n.shape()[1]
+    if total is not None and 1 < rows < int(total.reshape(-1)[0]):
+        raise UnsupportedError("several rows after a past, which the provider ignores")
+
+
 def rotary_embedding(n: Lowering) -> Expression:
     """RotaryEmbedding: turn pairs of elements by angles that depend on their position."""
     if not n.exact and n.get("scale", 1.0) != 1:

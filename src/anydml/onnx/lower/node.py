@@ -89,6 +89,10 @@ class Lowering:
         The node's outputs; one without a name is left out.
     exact : bool
         Whether mistakes of ONNX Runtime are repeated.
+    label : callable
+        Makes the name of the next operator.
+    in_place : bool
+        Whether outputs that ONNX Runtime puts in the memory of inputs replace these.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Lowering:
         results: Sequence[Result],
         exact: bool = False,
         label: Callable[[], str] = str,
+        in_place: bool = False,
     ) -> None:
         self.builder = builder
         self.attributes = attributes
@@ -107,6 +112,7 @@ class Lowering:
         self.operands = list(operands)
         self.results = list(results)
         self.exact = exact
+        self.in_place = in_place
         self.descriptors: list[Descriptor] = []
         self._label = label
 
