@@ -135,8 +135,8 @@ def test_random_quantized_networks(operators, seeds):
 def test_many_random_quantized_networks(operators):
     for seed in range(12, 400):
         assert_same_bits(seed)
-    assert operators.count("QLinearConv") > 300
-    assert operators.count("QLinearMatMul") > 60
+    assert operators.count("QLinearConv") > 200
+    assert operators.count("QLinearMatMul") > 30
 
 
 @pytest.mark.parametrize("seed", range(30))

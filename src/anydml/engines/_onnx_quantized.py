@@ -338,17 +338,17 @@ def _dequantized(x: Traced) -> Traced | None:
     if node is None or node.operator != "Mul" or node.inputs[1] not in graph.constants:
         return None
     scale, node = graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
-    if scale.size != 1 or node is None or node.operator != "Cast":
-        return None
-    node, zero = graph.nodes.get(node.inputs[0]), np.zeros(1, np.int64)
-    if node is not None and node.operator == "Sub" and node.inputs[1] in graph.constants:
-        zero, node = graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
-    if zero.size != 1 or node is None or node.operator != "Cast":
+    zero = np.zeros(1, np.float32)
+    if node is not None and node.operator == "Add" and node.inputs[1] in graph.constants:
+        zero, node = -graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
+    if node is None or node.operator != "Cast" or not scale.size == zero.size == 1:
         return None
     spec = graph.specs.get(node.inputs[0])
     if spec is None or spec.dtype.name not in _BYTES or spec.shape != x.shape:
         return None
-    data = Traced(graph, node.inputs[0], spec)
-    operands = data, scale.reshape(()), zero.astype(spec.dtype).reshape(())
+    data, moved = Traced(graph, node.inputs[0], spec), zero.astype(spec.dtype)
+    if moved != zero:
+        return None
+    operands = data, scale.reshape(()), moved.reshape(())
     result: Traced = emit("DequantizeLinear", operands, x.dtype, x.shape)
     return result
