@@ -22,9 +22,9 @@ from typing import Any
 from anydml import _native
 from anydml.core.enums import NamedEnum
 from anydml.core.levels import FeatureLevel
-from anydml.functions._attributes import PADDING_SYNONYMS
 from anydml.functions._function import SPECS
 from anydml.functions._scatter import NAMES as REDUCTIONS
+from anydml.functions.pad import PADDING_SYNONYMS
 from anydml.ops._computed import Computed
 from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS

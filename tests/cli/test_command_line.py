@@ -115,7 +115,7 @@ class TestRun:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
         status, out, err = call("run", "-")
         assert (status, out) == (1, "")
-        assert "Expected no files: a model from standard input has no folder" in err
+        assert "expected no files: a model from standard input has no folder" in err
         assert call("run", "-", "--input-dir", "none")[0] == 2
 
     def test_standard_input(self, call, tmp_path, monkeypatch):
@@ -156,7 +156,7 @@ class TestRun:
         out = {"type": "writeFile", "resource": "Out", "targetPath": str(tmp_path.parent / "o.dat")}
         status, _, err = call("run", "model.json", commands=[out])
         assert status == 1
-        assert "Expected a file inside folder 'model.out', got" in err
+        assert "expected a file inside folder 'model.out', got" in err
         assert call("run", "model.json", "--output-dir", str(tmp_path.parent))[0] == 0
 
     @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ class TestCheck:
             "  No feature level accepts it",
             "Dispatchable 'good' (SPLIT): accepted at feature level 3_0",
             "  Lowest feature level that accepts it: 3_0",
-            "Dispatchable 'broken': Expected the name of a DirectML operator, got 'ROI_POLING'; "
-            "did you mean 'ROI_POOLING'?",
-            "Command at index 0: Unknown dispatchable '[bold]copy'.",
+            "Dispatchable 'broken': type: expected the name of a DirectML operator, got "
+            "'ROI_POLING'; did you mean 'ROI_POOLING'? (line 1, column 266)",
+            "Command at index 0: Unknown dispatchable '[bold]copy' (line 1, column 637)",
             "Command at index 2 writes resource 'Out' to 'model.out/out.dat'.",
         ]
 
@@ -259,7 +259,7 @@ class TestCheck:
         status, out, _ = call("check", "model.json", commands=commands)
         assert status == 1
         assert "Command at index 0: OutputTensors[0]: expected memory that does not overlap" in out
-        assert "Command at index 2: Error parsing field 'dimensions': Expected at most 300" in out
+        assert "Command at index 2: dimensions: expected at most 300" in out
         status, out, _ = call("check", "model.json", "--memory-limit", "100")
         assert status == 1
         assert "(--memory-limit)" in out
@@ -269,8 +269,8 @@ class TestCheck:
         status, out, err = call("check", "model.json", "bad.json", "model.json")
         assert (status, err) == (
             1,
-            "Error: bad.json: Field 'resources' is required.\n"
-            "bad.json: Field 'dispatchables' is required.\n",
+            "Error: bad.json: resources: expected a value, got none\n"
+            "bad.json: dispatchables: expected a value, got none\n",
         )
         assert out.count("accepted at feature level") == 2
         assert [line for line in out.splitlines() if line.endswith(".json:")] == [
@@ -299,7 +299,7 @@ class TestCheck:
         }  # fmt: skip
         assert violation["path"] == "SPLIT.InputTensor.DimensionCount"
         assert violation["got"] == "1"
-        assert (bad["good"], bad["problems"][0]) == (False, "Field 'resources' is required.")
+        assert (bad["good"], bad["problems"][0]) == (False, "resources: expected a value, got none")
         assert json.loads(call("check", "--json", "model.json")[1])[0]["good"] is True
 
 

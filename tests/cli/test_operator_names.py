@@ -53,7 +53,7 @@ def test_only_a_near_name_is_suggested(capsys, name, hint):
     assert capsys.readouterr().err.endswith(f"Error: {message}\n")
     with pytest.raises(dml.ModelError) as raised:
         dml.from_json({"type": name})
-    assert str(raised.value) == message
+    assert str(raised.value) == f"type: e{message[1:]}".removesuffix(".")
 
 
 @pytest.mark.parametrize(

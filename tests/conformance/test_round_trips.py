@@ -123,37 +123,37 @@ def test_minimum_implied_size(arguments, minimum):
     ("value", "message"),
     [
         (3, "Expected an object"),
-        ({}, "Field 'type' is required."),
+        ({}, "type: expected a value, got none"),
         ({"type": "NO_SUCH"}, "NO_SUCH"),
         ({"type": "split"}, "split"),
-        ({"type": "SPLIT"}, "Field 'InputTensor' is required."),
-        ({"type": "SPLIT", "InputTensor": {}}, "'InputTensor': Field 'Sizes' is required."),
+        ({"type": "SPLIT"}, "InputTensor: expected a value, got none"),
+        ({"type": "SPLIT", "InputTensor": {}}, "InputTensor.Sizes: expected a value, got none"),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [1.0], "DataType": "FLOAT32"}},
-            "'InputTensor': Error parsing field 'Sizes': [0]: Expected an integer",
+            "InputTensor.Sizes[0]: expected an integer",
         ),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [2**32], "DataType": "FLOAT32"}},
-            "Expected an integer in 0..4294967295",
+            "expected an integer in 0..4294967295",
         ),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [2], "DataType": "FLOAT"}},
-            "Error parsing field 'DataType'",
+            "DataType: expected",
         ),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [2], "DataType": "INT8"},
              "OutputTensors": [{"Sizes": [2], "DataType": "INT8"}], "Axis": 0},
-            "Field 'OutputCount' is required.",
+            "OutputCount: expected a value, got none",
         ),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [2], "DataType": "INT8"}, "OutputCount": 1,
              "OutputTensors": [{"Sizes": [2]}], "Axis": 0},
-            "Error parsing field 'OutputTensors': [0]: Field 'DataType' is required.",
+            "OutputTensors[0].DataType: expected a value, got none",
         ),
         (
             {"type": "SPLIT", "InputTensor": {"Sizes": [2], "DataType": "INT8",
                                               "DimensionCount": 2}},
-            "Expected 1 (the length of Sizes)",
+            "expected 1 (the length of Sizes)",
         ),
     ],
 )  # fmt: skip

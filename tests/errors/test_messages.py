@@ -65,23 +65,24 @@ def test_nothing_is_suggested_for_what_is_near_to_nothing():
 def test_a_misspelt_field_of_json_is_named():
     record = {**dml.Split(**SPLIT).to_json()}
     record["axis"] = record.pop("Axis")
-    assert message(lambda: dml.from_json(record)) == "Field 'Axis' is required (there is 'axis')."
+    assert (
+        message(lambda: dml.from_json(record))
+        == "SPLIT.Axis: expected a value, got none (there is 'axis')"
+    )
     del record["axis"]
-    assert message(lambda: dml.from_json(record)) == "Field 'Axis' is required."
+    assert message(lambda: dml.from_json(record)) == "SPLIT.Axis: expected a value, got none"
 
 
 def test_a_json_field_is_named_once():
     record = {**TENSOR.to_json(), "DataType": "FLOAT31"}
     text = message(lambda: dml.TensorDesc.from_json(record))
-    assert text.startswith("Error parsing field 'DataType': Expected one of FLOAT32, ")
+    assert text.startswith("DataType: expected one of FLOAT32, ")
     assert text.endswith("got 'FLOAT31'; did you mean 'FLOAT32'?")
     desc = dml.TopK1(input_tensor=TENSOR, output_value_tensor=TENSOR, output_index_tensor=TENSOR,
                      axis=0, k=1, axis_direction="INCREASING")  # fmt: skip
     record = {**desc.to_json(), "AxisDirection": "UP"}
     first, *rules = message(lambda: dml.from_json(record)).split("\n")
-    assert first == (
-        "Error parsing field 'AxisDirection': Expected one of INCREASING, DECREASING, got 'UP'"
-    )
+    assert first == ("TOP_K1.AxisDirection: expected one of INCREASING, DECREASING, got 'UP'")
     assert rules[0].startswith("TOP_K1.OutputIndexTensor.DataType: expected one of UINT64, ")
 
 

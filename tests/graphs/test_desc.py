@@ -58,7 +58,8 @@ def test_what_is_wrong_in_json_is_told_at_once():
     problems = "\n".join(caught.value.problems)
     assert len(caught.value.problems) == 6
     for part in ("base 64", "OPERATOR or CONSTANT, got 'NODE'", "GraphInputIndex", "ToNodeIndex",
-                 "ToNodeInputIndex' is required", "Field 'Name' is required"):  # fmt: skip
+                 "ToNodeInputIndex: expected a value, got none",
+                 "Name: expected a value, got none"):  # fmt: skip
         assert part in problems
 
 
@@ -73,10 +74,10 @@ def test_what_is_wrong_in_json_is_named():
             ],
             "InputEdges": [{"Name": "x"}],
         })  # fmt: skip
-    starts = ["[0] ('conv 1'): ", "[1]: ", "[2]: ", "[3]: ", *["[0] ('x'): "] * 3]
+    starts = ["[0] ('conv 1').", "[1].", "[2].", "[3]: ", *["[0] ('x')."] * 3]
     for problem, start in zip(caught.value.problems, starts, strict=True):
-        assert problem.startswith(f"Error parsing field '{list_of(start)}': {start}")
-    assert caught.value.problems[0].location == ("Nodes", 0, "Operator")
+        assert problem.startswith(f"{list_of(start)}{start}")
+    assert caught.value.problems[0].location == ("Nodes", 0, "Operator", "type")
 
 
 def list_of(start):

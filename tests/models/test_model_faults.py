@@ -8,9 +8,9 @@ from model_files import only, split_model, value_resource, write_model
 import anydml as dml
 from anydml.models import Limits, load_model, run_model
 from anydml.models.check import reading_problems
-from anydml.models.document import parse
 from anydml.models.model import read_model
 from anydml.models.report import report
+from anydml.models.text import parse
 
 DEVICE = dml.Device("cpu")
 
@@ -26,18 +26,18 @@ def test_all_faults_of_a_descriptor(tmp_path):
     desc["OutputTensors"] = [{"DataType": "FLOAT32"}, 5]
     desc["OutputCount"] = 2.0
     desc["Axes"] = desc.pop("Axis")
-    where = "Dispatchable 'split': Error parsing field 'desc': "
-    tensor = f"{where}Error parsing field 'InputTensor': Error parsing field "
+    where = "Dispatchable 'split': SPLIT."
+    tensor = f"{where}InputTensor."
     found = problems(tmp_path, model)
     assert [text.partition(" FLOAT32,")[0] for text in found] == [
-        f"{tensor}'DataType': Expected one of",
-        f"{tensor}'Sizes': [1]: Expected an integer in 0..4294967295, got the string \"x\".",
-        f"{tensor}'Sizes': [2]: Expected an integer in 0..4294967295, got -1.",
-        f"{tensor}'DimensionCount': Expected an integer in 0..4294967295, got the string \"1\".",
-        f"{where}Error parsing field 'OutputCount': Expected an integer in 0..4294967295, got 2.0.",
-        f"{where}Error parsing field 'OutputTensors': [0]: Field 'Sizes' is required.",
-        f"{where}Error parsing field 'OutputTensors': [1]: Expected an object, got 5.",
-        f"{where}Field 'Axis' is required (there is 'Axes').",
+        f"{tensor}DataType: expected one of",
+        f'{tensor}Sizes[1]: expected an integer in 0..4294967295, got the string "x"',
+        f"{tensor}Sizes[2]: expected an integer in 0..4294967295, got -1",
+        f'{tensor}DimensionCount: expected an integer in 0..4294967295, got the string "1"',
+        f"{where}OutputCount: expected an integer in 0..4294967295, got 2.0",
+        f"{where}OutputTensors[0].Sizes: expected a value, got none",
+        f"{where}OutputTensors[1]: expected an object, got 5",
+        f"{where}Axis: expected a value, got none (there is 'Axes')",
     ]
 
 
@@ -46,9 +46,9 @@ def test_from_json_raises_all_of_them_too():
         dml.from_json({"type": "SPLIT", "Axis": -1, "InputTensor": {"Sizes": [1]}})
     error = caught.value
     assert error.problems == (
-        "Error parsing field 'InputTensor': Field 'DataType' is required.",
-        "Field 'OutputCount' is required.",
-        "Field 'OutputTensors' is required.",
+        "SPLIT.InputTensor.DataType: expected a value, got none",
+        "SPLIT.OutputCount: expected a value, got none",
+        "SPLIT.OutputTensors: expected a value, got none",
         "SPLIT.Axis: expected 0 (InputTensor.DimensionCount is 1), got -1",
     )
     assert str(error) == "\n".join(error.problems)
@@ -65,8 +65,8 @@ def test_a_scalar_whose_type_cannot_be_read_adds_no_fault_of_its_own():
     with pytest.raises(dml.ModelError) as caught:
         dml.from_json(arguments)
     first, second = caught.value.problems
-    assert first.startswith("Error parsing field 'ValueDataType': Expected one of FLOAT32, ")
-    assert second == "Field 'ValueDelta' is required."
+    assert first.startswith("FILL_VALUE_SEQUENCE.ValueDataType: expected one of FLOAT32, ")
+    assert second == "FILL_VALUE_SEQUENCE.ValueDelta: expected a value, got none"
 
 
 def test_a_scalar_whose_type_alone_could_be_read():
@@ -75,8 +75,8 @@ def test_a_scalar_whose_type_alone_could_be_read():
     with pytest.raises(dml.ModelError) as caught:
         dml.from_json(arguments)
     assert caught.value.problems == (
-        "Error parsing field 'OutputTensor': Expected an object, got 3.",
-        "Error parsing field 'Value': Expected an integer in -128..127, got 300.",
+        "FILL_VALUE_CONSTANT.OutputTensor: expected an object, got 3",
+        "FILL_VALUE_CONSTANT.Value: expected an integer in -128..127, got 300",
     )
 
 
@@ -98,34 +98,29 @@ def test_all_faults_of_resources_and_commands(tmp_path):
     )  # fmt: skip
     found = problems(tmp_path, model)
     assert [text.partition(" FLOAT32,")[0] for text in found] == [
-        "Resource 'a': Error parsing field 'sizeInBytes': Expected an integer in "
-        "0..18446744073709551615, got -1.",
-        "Resource 'a': Error parsing field 'initialValues': [1]: Expected a number, 'nan', 'inf' "
-        "or '-inf', got the string \"x\".",
-        "Resource 'a': Error parsing field 'initialValues': [2]: Expected a number, 'nan', 'inf' "
-        "or '-inf', got null.",
-        "Resource 'b': Error parsing field 'initialValuesDataType': Expected one of",
-        "Resource 'b': Error parsing field 'sizeInBytes': Expected an integer in "
-        '0..18446744073709551615, got the string "x".',
-        "Resource 'c': Error parsing field 'initialValues': Field 'valueCount' is required.",
-        "Resource 'c': Error parsing field 'initialValues': Error parsing field 'value': Expected "
-        "an integer in -128..127, got 300.",
-        "Resource 'd': Error parsing field 'initialValues': [0]: Field 'value' is required.",
-        "Resource 'd': Error parsing field 'initialValues': [1]: Field 'type' is required.",
-        "Command at index 0: Field 'dispatchable' is required.",
-        "Command at index 0: Field 'bindings' is required.",
-        "Command at index 1: Error parsing field 'resource': Expected a string, got 1.",
-        "Command at index 1: Error parsing field 'verbose': Expected true or false, got 2.",
-        "Command at index 2: Field 'resource' is required.",
-        "Command at index 2: Error parsing field 'targetPath': Expected a string, got 3.",
-        "Command at index 2: Error parsing field 'dimensions': [1]: Expected an integer in "
-        "0..4294967295, got -1.",
-        "Command at index 3: Error parsing field 'bindings': Error parsing field 'A': [0]: Error "
-        "parsing field 'name': Expected a string, got 1.",
-        "Command at index 3: Error parsing field 'bindings': Error parsing field 'A': [1]: "
-        "Expected a resource's name, an object or an array of these, got 2.",
-        "Command at index 3: Error parsing field 'bindings': Error parsing field 'B': Expected a "
-        "resource's name, an object or an array of these, got 3.",
+        "Resource 'a': sizeInBytes: expected an integer in 0..18446744073709551615, got -1",
+        "Resource 'a': initialValues[1]: expected a number, 'nan', 'inf' "
+        "or '-inf', got the string \"x\"",
+        "Resource 'a': initialValues[2]: expected a number, 'nan', 'inf' or '-inf', got null",
+        "Resource 'b': initialValuesDataType: expected one of",
+        "Resource 'b': sizeInBytes: expected an integer in "
+        '0..18446744073709551615, got the string "x"',
+        "Resource 'c': initialValues.valueCount: expected a value, got none",
+        "Resource 'c': initialValues.value: expected an integer in -128..127, got 300",
+        "Resource 'd': initialValues[0].value: expected a value, got none",
+        "Resource 'd': initialValues[1].type: expected a value, got none",
+        "Command at index 0: dispatchable: expected a value, got none",
+        "Command at index 0: bindings: expected a value, got none",
+        "Command at index 1: resource: expected a string, got 1",
+        "Command at index 1: verbose: expected true or false, got 2",
+        "Command at index 2: resource: expected a value, got none",
+        "Command at index 2: targetPath: expected a string, got 3",
+        "Command at index 2: dimensions[1]: expected an integer in 0..4294967295, got -1",
+        "Command at index 3: bindings.A[0].name: expected a string, got 1",
+        "Command at index 3: bindings.A[1]: "
+        "expected a resource's name, an object or an array of these, got 2",
+        "Command at index 3: bindings.B: expected a "
+        "resource's name, an object or an array of these, got 3",
     ]
 
 
@@ -133,9 +128,9 @@ def test_the_three_members_of_a_model(tmp_path):
     with pytest.raises(dml.ModelError) as caught:
         load_model(write_model(tmp_path, {"resource": {}, "commands": {}}))
     assert caught.value.problems == (
-        "Field 'resources' is required (there is 'resource').",
-        "Field 'dispatchables' is required.",
-        "Error parsing field 'commands': Expected an array, got {}.",
+        "resources: expected a value, got none (there is 'resource')",
+        "dispatchables: expected a value, got none",
+        "commands: expected an array, got {}",
     )
 
 
@@ -144,14 +139,14 @@ def test_a_name_of_the_model_is_shown_without_what_a_terminal_obeys(tmp_path):
     command = {"type": "dispatch", "dispatchable": "d", "bindings": bindings}
     found = problems(tmp_path, only(commands=[command]))
     assert [text.isprintable() for text in found] == [True] * 3
-    assert r"Error parsing field '\x1b[2J': Expected a resource's name" in found[0]
+    assert r"\x1b[2J: expected a resource's name" in found[0]
     assert max(map(len, found)) < 300
 
 
 @pytest.mark.parametrize(("value", "text"), [(None, "null"), (True, "true"), ([False], "[false]")])
 def test_words_of_json(tmp_path, value, text):
     (found,) = problems(tmp_path, only(commands=[{"type": value}]))
-    assert found.endswith(f"Error parsing field 'type': Expected a string, got {text}.")
+    assert found.endswith(f"type: expected a string, got {text}")
 
 
 def test_a_file_of_a_resource_without_a_type(tmp_path):
@@ -167,7 +162,7 @@ def test_very_many_faults_are_cut(tmp_path):
     model = only({"r": value_resource(["x"] * 20_000)})
     found = problems(tmp_path, model)
     assert len(found) == 1001
-    assert found[999].startswith("Resource 'r': Error parsing field 'initialValues': [999]: ")
+    assert found[999].startswith("Resource 'r': initialValues[999]: ")
     assert found[-1] == "There are more."
 
 
@@ -268,3 +263,20 @@ def test_what_a_run_refuses_before_it_begins_is_a_problem_each(tmp_path):
         "Command at index 0: Bind point 'InputTensor': Expected 1 resource",
         "Command at index 0: Bind point 'OutputTensors': Expected 2 resources",
     ]
+
+
+def test_a_misspelled_bind_point_is_one_problem(tmp_path):
+    model = split_model()
+    bindings = model["commands"][0]["bindings"]
+    bindings["Input"] = bindings.pop("InputTensor")
+    found = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path))
+    assert found.problems == (
+        "Command at index 0: Bind point 'InputTensor': Expected 1 resource, got 0 "
+        "(there is 'Input').",
+    )
+    assert found.warnings == ()
+    # An operator that is refused hides it as little.
+    model["dispatchables"]["split"]["desc"]["Axis"] = 9
+    again = report(write_model(tmp_path, model), DEVICE, Limits(tmp_path))
+    assert again.problems == found.problems
+    assert [item.path for item in again.dispatchables[0].violations] == ["SPLIT.Axis"]

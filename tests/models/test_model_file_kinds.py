@@ -16,7 +16,7 @@ from model_files import split_model
 from anydml.cli import command as cli
 from anydml.core.file_kinds import kind_of
 from anydml.models import Limits, load_model
-from anydml.models.document import parse
+from anydml.models.text import parse
 
 TEXT = json.dumps(split_model())
 

@@ -11,8 +11,8 @@ from model_files import split_model
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.document import plain
 from anydml.models.report import report
+from anydml.models.text import plain
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from model_files import split_model, write_model
 
 import anydml as dml
 from anydml.models import Limits
-from anydml.models.document import plain
 from anydml.models.report import report
+from anydml.models.text import plain
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.json") if path.stem != "malformed")
@@ -57,16 +57,16 @@ def test_no_word_of_python(name, tmp_path):
     ("way", "value", "message"),
     [
         (("resources", "A"), None, "Resource 'A': Expected an object, got null."),
-        (("resources", "A", "initialValues"), None, "Expected an array or an object, got null."),
-        (("resources", "A", "initialValues", 0), None, "Expected a number, 'nan', 'inf' or "
-         "'-inf', got null."),
+        (("resources", "A", "initialValues"), None, "expected an array or an object, got null"),
+        (("resources", "A", "initialValues", 0), None, "expected a number, 'nan', 'inf' or "
+         "'-inf', got null"),
         (("resources", "A", "initialValuesDataType"), None, ", got null"),
-        (("dispatchables", "split", "desc", "Axis"), None, "got null."),
-        (("dispatchables", "split", "desc", "InputTensor", "Flags"), [None], "[0]: Expected one of "
+        (("dispatchables", "split", "desc", "Axis"), None, "got null"),
+        (("dispatchables", "split", "desc", "InputTensor", "Flags"), [None], "[0]: expected one of "
          "NONE, OWNED_BY_DML, got null"),
         (("dispatchables", "split", "desc", "InputTensor", "DataType"), True, ", got true"),
-        (("dispatchables", "split", "executionFlags"), [[None, "a"]], "got [null, 'a']."),
-        (("commands", 0, "bindings"), [None, True], "Expected an object, got [null, true]."),
+        (("dispatchables", "split", "executionFlags"), [[None, "a"]], "got [null, 'a']"),
+        (("commands", 0, "bindings"), [None, True], "expected an object, got [null, true]"),
         ((), None, "Expected an object, got null."),
     ],
 )  # fmt: skip

@@ -186,7 +186,7 @@ class TestTargets:
 
     @pytest.mark.parametrize("dimensions", [[4], [2**32 - 1] * 32, [1] * 33, "3", [1.0], [-1]])
     def test_wrong_dimensions(self, folders, dimensions):
-        with pytest.raises(ModelError, match="index 0: Error parsing field 'dimensions'"):
+        with pytest.raises(ModelError, match=r"index 0: dimensions(\[0\])?: expected"):
             write_target(folders, "out.npy", dimensions=dimensions)
         assert not (folders / "current" / "model.out").exists()
 
@@ -195,9 +195,7 @@ class TestTargets:
     )
     def test_outside(self, folders, target):
         before = {*folders.rglob("*")}
-        with pytest.raises(
-            ModelError, match=r"index 0: .*'targetPath': Expected a file inside fol"
-        ):
+        with pytest.raises(ModelError, match=r"index 0: .*targetPath: expected a file inside fol"):
             write_target(folders, target)
         assert {*folders.rglob("*")} - before == {folders / "model" / "model.json"}
 
@@ -221,7 +219,7 @@ class TestTargets:
 
     @pytest.mark.parametrize("target", ["", "x/", "a\0b", "a\nb", "\ud800", "x" * 256, "x/" * 999])
     def test_names_that_are_none(self, folders, target):
-        with pytest.raises(ModelError, match=r"index 0: .*'targetPath': Expected ") as caught:
+        with pytest.raises(ModelError, match=r"index 0: .*targetPath: expected ") as caught:
             write_target(folders, target)
         assert str(caught.value).isprintable()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anydml import ModelError
-from anydml.models.document import parse, plain
+from anydml.models.text import parse, plain
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_deep_and_many(tmp_path):
 def test_problems_are_told_up_to_a_number(tmp_path):
     found = read_model(write_model(tmp_path, only(commands=[{}] * 5000)))
     assert len(found.problems) == 1001
-    assert found.problems[999] == "Command at index 999: Field 'type' is required."
+    assert found.problems[999] == "Command at index 999: type: expected a value, got none"
     assert found.problems[-1] == "There are more."
 
 

@@ -13,6 +13,7 @@ from anydml.cli import command as cli
 from anydml.core.errors import ModelError
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.problems import Problem, accepted_by, members, pointer
+from anydml.models.positions import placed
 from anydml.ops._computed import Computed
 from anydml.ops._registry import OPERATORS
 from support.examples import page_example
@@ -190,3 +191,42 @@ def test_an_error_pickles_with_its_problems():
     first, second = pickle.loads(pickle.dumps(error)).problems
     assert (first, first.code, first.location) == ("Wrong.", "binding", ("commands", 1))
     assert second == "Plain."
+
+
+def locations(value, here=()):
+    yield here, value
+    indices = range(len(value)) if isinstance(value, list) else ()
+    for key in value if isinstance(value, dict) else indices:
+        yield from locations(value[key], (*here, key))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_every_value_is_found_in_its_text(indent):
+    document = {
+        "a": [1, -2.5, [], {}, [[None, True], {'"[{': '}] // \\ "', "é": "\n"}]],
+        "": {"b": {"c": False, "a": [{"a": 1e-5}]}},
+    }
+    found = [*locations(document)][1:]
+    text = json.dumps(document, indent=indent)
+    problems = placed([Problem("x", location=where) for where, _ in found], text.encode())
+    lines = text.split("\n")
+    for problem, (_, value) in zip(problems, found, strict=True):
+        line, column = problem.position
+        rest = "\n".join([lines[line - 1][column - 1 :], *lines[line:]])
+        assert json.JSONDecoder().raw_decode(rest)[0] == value
+
+
+def test_a_position_among_comments():
+    text = b'\xef\xbb\xbf{ // {"a": 1\n /* "a": 2 */ "b": [3, /*,*/ 4,], "a":\n\n  5}'
+    wrong = [("b", 1), ("a",), ("b", 7), ("c", "d"), ()]
+    found = placed([Problem("x", location=location) for location in wrong], text)
+    assert [problem.position for problem in found] == [(2, 30), (4, 3), (2, 20), None, None]
+    assert [found[0].line, found[4].line] == ["x (line 2, column 30)", "x"]
+
+
+def test_a_problem_of_a_graph_has_its_position(tmp_path, capsys):
+    path = tmp_path / "graph.json"
+    path.write_text('{"Nodes": [\n {"Type": "CONSTANT", "Name": "w",\n  "Data": 5}]}')
+    (detail,) = [item for item in check(capsys, path)["details"] if "Data" in item["message"]]
+    assert (detail["line"], detail["column"]) == (3, 11)
+    assert detail["message"] == "Nodes[0] ('w').Data: expected a string, got 5"

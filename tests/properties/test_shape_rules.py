@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from anydml._native import native
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.core.program import ArraySpec, Dynamic
-from anydml.functions._attributes import constant_of, padding_mode, paddings
 from anydml.functions._function import SPECS
+from anydml.functions.pad import constant_of, padding_mode, paddings
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements

@@ -5,6 +5,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,31 @@ def test_modules_are_short_and_say_what_they_are(name):
     assert len(text.splitlines()) < 700
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), path
+
+
+def documented():
+    """The strings that document a module, class, function or name, with their places."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            returns = None
+            for statement in node.body:
+                if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                    if isinstance(node, ast.FunctionDef) and node.returns:
+                        returns = ast.unparse(node.returns)
+                    place = f"{path.relative_to(PACKAGE)}:{statement.lineno}"
+                    yield place, str(statement.value.value).strip(), returns
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb():
+    """A question, "Whether ..", documents what is a bool."""
+    texts = [*documented()]
+    assert len(texts) > 2000
+    first = re.compile(r"(What|The same|As|Those|Of)\b")
+    assert not [one for one in texts if first.match(one[1])]
+    questions = [one for one in texts if one[1].startswith("Whether ")]
+    assert not [one for one in questions if one[2] not in (None, "bool", "Any")]
 
 
 @pytest.mark.parametrize("kind", CALCULATING.values(), ids=lambda kind: kind.NAME)

@@ -1,8 +1,8 @@
 """Reading JSON fields the way DxDispatch reads them, with errors that say where.
 
 Every reader raises `ModelError`; `field` puts the field's name in front, so that nested fields give
-``Error parsing field 'InputTensor': Field 'Sizes' is required.`` Readers of several fields collect
-what is wrong with each, by `Faults`, and raise all of it at once.
+``InputTensor.Sizes[1]: expected an integer in 0..4294967295, got 4.5``. Readers of several fields
+collect what is wrong with each, by `Faults`, and raise all of it at once.
 """
 
 from __future__ import annotations
@@ -69,23 +69,28 @@ class Fields(dict[str, Any]):
 
 
 def field(
-    fields: Mapping[str, Any], name: str, parse: Callable[[Any], T], default: T = _REQUIRED
+    fields: Mapping[str, Any],
+    name: str,
+    parse: Callable[[Any], T],
+    default: T = _REQUIRED,
+    shown: str | None = None,
 ) -> T:
-    """The field `name`, parsed by `parse`; required unless there is a default."""
+    """The field `name`, parsed by `parse`; required unless there is a default.
+
+    `shown` stands for the name in messages; if it is empty, paths leave the field out.
+    """
     if isinstance(fields, Fields):
         fields.note(name)
     if name not in fields:
         if default is _REQUIRED:
-            text = f"Field '{name}' is required{_there_is(name, fields)}."
-            raise ModelError(Problem(text, "missing_field", (name,)))
+            text = f"expected a value, got none{_there_is(name, fields)}"
+            raise ModelError(Problem.at(name, text, "missing_field", (name,)))
         return default
     try:
         return parse(fields[name])
     except AnyDMLError as error:
-        found = [
-            problem.reworded(problem.removeprefix(f"{name}: ")) for problem in problems_of(error)
-        ]
-        raised = ModelError(*_within(f"Error parsing field {short_repr(name)}", name, found))
+        shown = short_repr(name)[1:-1] if shown is None else shown
+        raised = ModelError(*(problem.below(shown, name) for problem in problems_of(error)))
         raised.partial = partial_of(error)
         raise raised from error
 
@@ -115,8 +120,10 @@ class Faults:
         """Collect the problems of an error, or of an array's member, which may have a name."""
         if not self.full:
             found = problems_of(error)
-            where = f"[{index}] ({short_repr(name)})" if name else f"[{index}]"
-            self._problems += found if index is None else _within(where, index, found)
+            if index is not None:
+                path = f"[{index}] ({short_repr(name)})" if name else f"[{index}]"
+                found = tuple(problem.below(path, index) for problem in found)
+            self._problems += found
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -170,13 +177,6 @@ def problems_of(error: AnyDMLError) -> tuple[Problem, ...]:
     if isinstance(error, InvalidDescriptorError):
         return tuple(Problem(str(item), item.code) for item in error.violations)
     return (Problem(str(error)),)
-
-
-def _within(where: str, member: str | int, found: Iterable[Problem]) -> list[Problem]:
-    return [
-        problem.reworded(f"{where}: {problem[:1].upper()}{problem[1:]}", member)
-        for problem in found
-    ]
 
 
 def parse_members(
@@ -332,11 +332,9 @@ def json_uint32_array(value: Any) -> tuple[int, ...]:
     return tuple(parse_members(value, json_uint32))
 
 
-def operator_type(fields: Mapping[str, Any]) -> str:
-    """The name of the operator that an object describes: its ``type`` or ``Type``."""
-    return field(
-        fields, "Type" if "type" not in fields and "Type" in fields else "type", json_string
-    )
+def operator_type(fields: Mapping[str, Any], parse: Callable[[Any], T]) -> T:
+    """The operator that an object describes by its ``type`` or ``Type``."""
+    return field(fields, "Type" if "type" not in fields and "Type" in fields else "type", parse)
 
 
 def nearest(word: Any, known: Iterable[Any]) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from anydml.core.problems import accepted_by, code_of
+from anydml.core.problems import Problem, accepted_by, code_of
 
 
 class AnyDMLError(Exception):
@@ -123,7 +123,8 @@ class ModelError(AnyDMLError, ValueError):
     Attributes
     ----------
     problems : tuple of str
-        Everything that is wrong with it; the message has them one below the other.
+        Everything that is wrong with it; the message has them one below the other, with line and
+        column if the text is known.
     """
 
     partial: Any
@@ -138,7 +139,7 @@ class ModelError(AnyDMLError, ValueError):
         return self.args
 
     def __str__(self) -> str:
-        return "\n".join(self.problems)
+        return "\n".join(Problem(problem).line for problem in self.problems)
 
 
 class DeviceError(AnyDMLError, RuntimeError):

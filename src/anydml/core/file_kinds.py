@@ -44,7 +44,7 @@ _ONNX_GRAPH: Final = 7
 
 
 def kind_of(data: bytes, complete: bool = True) -> str | None:
-    """What the content is, and what to do with it; None where nothing is known.
+    """Describe a file's content and what to do with it; None for unknown content.
 
     Parameters
     ----------

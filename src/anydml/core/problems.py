@@ -116,28 +116,77 @@ class Problem(str):
         The kind of problem, for programs.
     location : tuple of str and int
         The members that lead to it, from the top of the model.
+    path : str
+        The same for people, at the beginning of the message: ``InputTensor.Sizes[1]``.
+    position : tuple of int, or None
+        Its line and column in the text of the model, where they are known.
     """
 
     code: str
     location: Location
+    path: str
+    position: tuple[int, int] | None
 
-    def __new__(cls, text: str, code: str = "invalid_value", location: Location = ()) -> Self:
-        """A message; one that is a problem already keeps its code and location."""
+    def __new__(
+        cls,
+        text: str,
+        code: str = "invalid_value",
+        location: Location = (),
+        path: str = "",
+        position: tuple[int, int] | None = None,
+    ) -> Self:
+        """A message; one that is a problem already keeps what it knows."""
+        if isinstance(text, Problem):
+            code, location, path, position = text.code, text.location, text.path, text.position
         result = super().__new__(cls, text)
-        result.code = getattr(text, "code", code)
-        result.location = getattr(text, "location", location)
+        result.code, result.location = code, location
+        result.path, result.position = path, position
         return result
+
+    @classmethod
+    def at(cls, path: str, text: str, code: str, location: Location) -> Self:
+        """A problem of the value that a path leads to; the text is without the path."""
+        return cls(f"{path}: {text}", code, location, path)
 
     def reworded(self, text: str, *above: str | int) -> Problem:
         """Return the problem in other words, as seen from an outer object."""
-        return Problem(text, self.code, (*above, *self.location))
+        return Problem(text, self.code, (*above, *self.location), "", self.position)
+
+    def below(self, path: str, *above: str | int) -> Problem:
+        """Return the problem as seen from an outer object or array, with a longer path."""
+        text = self[len(self.path) :]
+        if not path:
+            return Problem(str(self), self.code, (*above, *self.location), self.path)
+        if not self.path:
+            if self.startswith("Expected "):
+                text = f"e{self[1:].removesuffix('.')}"
+            text = f": {text}"
+        elif self.path[0] != "[":
+            path += "."
+        path += self.path
+        return Problem(path + text, self.code, (*above, *self.location), path)
+
+    def placed(self, line: int, column: int) -> Problem:
+        """Return the problem at a line and column."""
+        return Problem(str(self), self.code, self.location, self.path, (line, column))
+
+    @property
+    def line(self) -> str:
+        """The message, with the line and column behind it if they are known."""
+        if self.position is None:
+            return str(self)
+        line, column = self.position
+        return f"{self.removesuffix('.')} (line {line}, column {column})"
 
     def as_json(self) -> dict[str, Any]:
-        """Code, location, what is accepted if the message says it, and the message."""
+        """Code, place, what is accepted if the message says it, and the message."""
         rule = _EXPECTED.search(self)
+        line, column = self.position or (None, None)
         return {
             "code": self.code,
             "location": pointer(self.location),
+            "line": line,
+            "column": column,
             "accepted": accepted_by(rule[1]) if rule else None,
             "message": str(self),
         }

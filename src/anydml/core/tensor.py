@@ -336,10 +336,15 @@ class TensorDesc:
         fields = _json.json_object(value)
         faults = _json.Faults()
         faults.field(fields, "Type", _buffer_type, None)
-        for nested in ("Desc", "desc"):
-            if nested in fields:
-                fields = _json.field(fields, nested, _json.json_object)
-                break
+        nested = next((name for name in ("Desc", "desc") if name in fields), None)
+        if nested is None:
+            return cls._read(fields, faults)
+        return _json.field(
+            fields, nested, lambda value: cls._read(_json.json_object(value), faults), shown=""
+        )
+
+    @classmethod
+    def _read(cls, fields: Mapping[str, Any], faults: _json.Faults) -> TensorDesc:
         parse_field = faults.partial_field
         data_type = parse_field(fields, "DataType", DataType.read_json)
         sizes = parse_field(fields, "Sizes", _dimensions)

@@ -48,7 +48,7 @@ namespace: Final = Namespace(call)
 
 
 def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
-    """What calls a function on dask arrays: takes its arguments without ``out``, and ``out``."""
+    """Return the call of a function on dask arrays: of arguments without ``out``, and ``out``."""
 
     def run(arguments: tuple[Any, ...], out: Any) -> Any:
         if out is not None:  # dask arrays are computed later, and never written

@@ -87,7 +87,7 @@ def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
 
 
 def broadcast(array: Any, shape: Sequence[int]) -> Any:
-    """A dask array, or one in memory, again and again, up to a shape."""
+    """Broadcast a dask array, or one in memory, to a shape."""
     if not is_lazy(array):
         return np.broadcast_to(array, shape)
     shape = tuple(shape)
@@ -155,7 +155,7 @@ def new_array(
 
 
 def like(array: Lazy, rank: int, dtype: Any) -> Any:
-    """What says the kind, rank and type of blocks: an empty array of the same library."""
+    """Return an empty array of a rank and type, of the library of the blocks."""
     return np.zeros((0,) * rank, np.dtype(dtype), like=meta_from_array(array))
 
 

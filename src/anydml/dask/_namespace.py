@@ -14,13 +14,13 @@ from dask.array.utils import meta_from_array
 
 from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
-from anydml.functions import _arguments, _attributes
+from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
 from anydml.libraries import check_dtype, counterpart, promoted
 
 
 class Namespace:
-    """`anydml.functions._function.MovingLibrary` for Dask, without what derivatives need.
+    """`anydml.functions._function.MovingLibrary` for Dask, without the operations of derivatives.
 
     Parameters
     ----------
@@ -37,29 +37,23 @@ class Namespace:
     # ---- arguments
 
     def array(self, value: Any, name: str, like: Lazy | None = None) -> Lazy:
-        """In chunks."""
         return _graphs.lazy(value, name)
 
     def indices(self, value: Any, like: Lazy, name: str = "indices") -> Any:
-        """As they are."""
         return _graphs.indices(value, name)
 
     def same_type(self, value: Any, like: Lazy, name: str, like_name: str = "x") -> Lazy:
-        """Numbers and lists become the type where their values fit."""
         return _graphs.lazy_as(value, name, like, like_name)
 
     def value_type(self, dtype: Any) -> Any:
-        """As blocks have it."""
-        return counterpart(_attributes.type_named(dtype), "dtype")
+        return counterpart(_arguments.type_named(dtype), "dtype")
 
     def index_type(self, dtype: Any, x: Lazy, sizes: Sequence[int]) -> Any:
-        """What the library of the blocks indexes with by default."""
         return _arguments.result_indices(dtype, meta_from_array(x), sizes, None, "index_dtype")
 
     limits = staticmethod(np.iinfo)
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Lazy]:
-        """By the rules of the first array's blocks' library."""
         parts = [_graphs.lazy(value, f"{name}[{i}]") for i, value in enumerate(values)]
         like = meta_from_array(parts[0])
         kind = promoted(like, [part.dtype for part in parts], name)
@@ -72,7 +66,6 @@ class Namespace:
     broadcast_to = staticmethod(_graphs.broadcast)
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """In row-major order."""
         if tuple(shape) == (-1,) and _graphs.is_lazy(x) and x.ndim != 1:
             return _graphs.raveled(x)
         return x.reshape(shape)
@@ -80,11 +73,9 @@ class Namespace:
     # ---- values
 
     def positions(self, x: Any) -> Any:
-        """In int64."""
         return x.astype(np.int64)
 
     def is_uint64(self, x: Any) -> bool:
-        """As its type says."""
         return bool(x.dtype == np.uint64)
 
     where = staticmethod(np.where)
@@ -95,10 +86,8 @@ class Namespace:
     take = staticmethod(take)
 
     def repeat(self, x: Lazy, count: int, axis: int) -> Lazy:
-        """The same blocks."""
         return _graphs.joined([x] * count, axis)
 
     def numbers(self, x: Lazy, axis: int) -> Lazy:
-        """In the chunks of the axis."""
         count = arange(x.shape[axis], chunks=(x.chunks[axis],), like=meta_from_array(x))
         return count.reshape((-1, *(1,) * (x.ndim - 1 - axis)))

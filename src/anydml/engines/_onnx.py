@@ -289,7 +289,7 @@ def _max_pooled(x: Array, axes: Sequence[Axis], window: Any) -> Array:
 
 
 def _taps(x: Array, dimension: int, axis: Axis, value: Any) -> list[Array]:
-    """What each element of a window meets in all windows along one axis, padding included."""
+    """Slice out what each element of a window meets along one axis, padding included."""
     if axis.window > MOST_TAPS:
         raise NotTraced(f"windows of more than {MOST_TAPS} elements")
     end = (axis.count - 1) * axis.stride

@@ -1,11 +1,11 @@
-"""What the array functions share: checking arguments, preparing outputs."""
+"""Checks of arguments and preparation of outputs, which the array functions share."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -35,8 +35,12 @@ from anydml.libraries import (
     is_symbol,
     own_type,
     to_internal_dtype,
+    type_of,
     unmasked,
 )
+
+ORDERED: Final = ("bool", *NUMBERS)
+"""The types that can be ordered."""
 
 
 def integer(value: Any, name: str) -> int:
@@ -69,6 +73,20 @@ def take_at_most(values: Any, name: str, accepted: str) -> list[Any]:
         return list(islice(values, MOST_AXES + 1))
     except (TypeError, ValueError, SystemError) as error:  # the last one: NumPy's odd sequences
         raise ArgumentTypeError(f"{name}: {error}") from error
+
+
+def is_integer(value: Any) -> bool:
+    """Whether it is an integer, or a symbol for one, of which a tracer can ask nothing else."""
+    return type(value) is int or is_symbol(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it stands for one integer; arrays of rank 0 have ``__len__``, too."""
+    if is_integer(value):
+        return True
+    if not hasattr(value, "__index__"):
+        return False
+    return not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
 
 
 def flag(value: Any, name: str) -> bool:
@@ -205,6 +223,24 @@ def type_name(dtype: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         return ""
     return found.name if found is not None and found.isnative else ""
+
+
+def type_named(dtype: Any) -> np.dtype[Any]:
+    """Return the type that `cast` converts to."""
+    name = type_name(dtype)
+    if name not in NUMBERS:
+        accepted = ", ".join(NUMBERS)
+        use = "; use x != 0" if name == "bool" else did_you_mean(dtype, NUMBERS)
+        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {short_repr(dtype)}{use}")
+    return type_of(name)
+
+
+def check_type(array: Any, accepted: tuple[str, ...]) -> None:
+    """Refuse an operand of a type that the function does not take."""
+    if dtype_name(array.dtype) not in accepted:
+        raise ArgumentTypeError(
+            f"x: expected one of {', '.join(accepted)}, got {dtype_name(array.dtype)}"
+        )
 
 
 def result_indices(
@@ -417,7 +453,7 @@ def _may_share_memory(a: Any, b: Any) -> bool:
 
 
 def wrap_result(result: Array, out: Any, wrap: Wrap) -> Any:
-    """What a function returns: a new array of the kind that came in, or the caller's."""
+    """Return the result of a function: an array of the kind that came in, or the caller's."""
     if out is None:
         return wrap(result)
     bump_version(out)
@@ -442,6 +478,16 @@ def members(value: Any, name: str) -> list[Any]:
         raise AllocationError(name, None, "a list") from None
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{name}: {error}") from error
+
+
+def members_of(arrays: Any) -> list[Any]:
+    """Return the members of the list that `join` takes, at least one."""
+    if isinstance(arrays, str | bytes) or not hasattr(arrays, "__iter__"):
+        raise ArgumentTypeError(f"arrays: expected a sequence of arrays, got {short_repr(arrays)}")
+    found = members(arrays, "arrays")
+    if not found:
+        raise ArgumentError("arrays: expected at least one, got none")
+    return found
 
 
 def unpack_out(out: Any, count: int, names: str) -> Sequence[Any]:

@@ -66,7 +66,7 @@ def read_part(
     function: str,
     attributes: Attributes,
 ) -> Any:
-    """What one block has of a block of a result."""
+    """Return the elements of a result block that lie in one source block."""
     before, aligned, tuples = pointing
     inside = _inside(pointing, places, low, high)
     if any(axis is not None for axis in aligned):

@@ -5,7 +5,7 @@ An integration is imported when the first array of its library comes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, Final
@@ -13,6 +13,8 @@ from typing import Any, Final
 from numpy import ndarray
 
 from anydml._native import has_extension
+from anydml.core._json import did_you_mean
+from anydml.core.errors import ArgumentTypeError
 from anydml.functions._function import SPECS, FunctionSpec
 from anydml.functions._memory import on_memory
 from anydml.libraries import has_no_memory
@@ -28,7 +30,7 @@ def _torch(spec: FunctionSpec) -> Call:
 
 
 def _cupy(spec: FunctionSpec) -> Call:
-    from anydml._cupy import call_of
+    from anydml.functions._cupy import call_of
 
     return call_of(spec, _on_memory)
 
@@ -118,3 +120,43 @@ def function_of(
     function.__name__, function.__doc__ = name, spec.function.__doc__
     function.__signature__ = public_signature  # type: ignore[attr-defined]  # which inspect.signature reads
     return function
+
+
+# The spellings of PyTorch, NumPy, JAX and ONNX, by the parameter here.
+_SPELLINGS: Final = {
+    "x": "input self a data operand arr array tensor",
+    "arrays": "tensors inputs seq operands xs",
+    "axis": "dim dimension dims axes",
+    "indices": "index idx",
+    "updates": "src source values value",
+    "index_dtype": "dtype indices_dtype out_dtype",
+    "reduction": "reduce mode accumulate",
+    "sections_or_sizes": "split_size_or_sections indices_or_sections split_size sections",
+    "repeats": "reps dims multiples",
+    "pad_width": "pad padding pads",
+    "constant": "value constant_values constant_value fill_value",
+    "starts": "start start_indices offsets",
+    "sizes": "length lengths slice_sizes",
+    "strides": "steps step stride",
+    "lengths": "seq_lengths sequence_lens sequence_lengths",
+    "batch_dims": "batch_axis batch",
+    "dtype": "to new_dtype",
+}
+
+
+def unknown_keyword(
+    function: Callable[..., Any], unknown: Iterable[str], **own: str
+) -> ArgumentTypeError:
+    """The error for keywords that a function does not take; it names the first one.
+
+    `own` has other libraries' spellings of parameters that no other function has.
+    """
+    spellings = {**_SPELLINGS, **own}
+    code = function.__code__
+    accepted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    name = next(iter(unknown))
+    use = next((one for one in accepted if name in spellings.get(one, "").split()), None)
+    hint = f"; use {use}=" if use else did_you_mean(name, accepted)
+    return ArgumentTypeError(
+        f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
+    )

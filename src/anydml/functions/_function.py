@@ -19,7 +19,7 @@ import numpy as np
 
 from anydml.core.program import Dynamic
 from anydml.functions import _engine
-from anydml.functions._attributes import type_named
+from anydml.functions._arguments import type_named
 from anydml.ops._fields import Role
 
 Array = Any

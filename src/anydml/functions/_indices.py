@@ -1,4 +1,4 @@
-"""What index values mean, for what is done to them before a kernel reads them."""
+"""Indices in host memory: checked, moved into their axes, or counted from the start."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.core.errors import ArgumentTypeError
-from anydml.functions import _arguments, _attributes, _engine
+from anydml.functions import _arguments, _engine
 from anydml.functions._function import Attributes, Call, FunctionSpec
 from anydml.libraries import (
     Array,
@@ -65,19 +65,16 @@ class Memory:
         return array
 
     def indices(self, value: Any, like: Array, name: str = "indices") -> Array:
-        """Return an array of a type that kernels read."""
         array, wrap = _arguments.index_operand(value, name)
         if self._first is None:
             self._first, self._wrap = value, wrap
         return array
 
     def same_type(self, value: Any, like: Array, name: str, like_name: str = "x") -> Array:
-        """Return an array; numbers and lists become the type where their values fit."""
         array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)
         return _arguments.number_to_device_of(array, like)
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Array]:
-        """Convert by the rules of the first array's library."""
         parts = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         kind = promoted(values[0], [part.dtype for part in parts], name)
         check_dtype(values[0], kind, name)
@@ -87,8 +84,7 @@ class Memory:
         ]
 
     def value_type(self, dtype: Any) -> np.dtype[Any]:
-        """Return NumPy's type, which the library of the results must have."""
-        kind = _attributes.type_named(dtype)
+        kind = _arguments.type_named(dtype)
         _engine.know_type(dtype, kind)
         if self._out is None:
             check_dtype(self._first, kind, "dtype")
@@ -109,7 +105,6 @@ class Memory:
     broadcast_shapes = staticmethod(np.broadcast_shapes)
 
     def broadcast_to(self, x: Array, shape: Sequence[int]) -> Array:
-        """Repeat an array in the memory that it has."""
         if isinstance(x, DeviceArray):
             return x.broadcast_to(tuple(shape))
         return np.broadcast_to(x, tuple(shape))
@@ -121,18 +116,15 @@ class Memory:
         return x.reshape(tuple(shape))
 
     def as_numbers(self, x: Array) -> Array:
-        """Return the array itself: `run` shows bools to kernels as numbers."""
-        return x
+        return x  # `run` shows bools to kernels as numbers
 
     as_bools = as_numbers
 
     def full(self, shape: Sequence[int], value: Any, like: Array) -> Array:
-        """Return one element, repeated."""
         number = _arguments.number_to_device_of(np.asarray(value, like.dtype), like)
         return self.broadcast_to(number, shape)
 
     def is_nonzero(self, x: Array) -> Array:
-        """Compare on the host."""
         if isinstance(x, DeviceArray):
             raise ArgumentTypeError(
                 f"x: expected real numbers for an array on a GPU, got {x.dtype}"
@@ -141,11 +133,10 @@ class Memory:
             return _engine.scratch(self._spec.name, lambda: np.asarray(x != 0))
 
     def kept(self, x: Array) -> Array:
-        """Copy indices that several kernels read: other threads may change the user's."""
+        # Other threads may change the user's indices between two kernels.
         return x if isinstance(x, DeviceArray) else _engine.scratch(self._spec.name, x.copy)
 
     def wide_types(self) -> AbstractContextManager[Any]:
-        """Return a context that changes nothing."""
         return nullcontext()
 
     # ---- calls

@@ -7,11 +7,10 @@ from typing import Any, Final, overload
 
 from numpy import ndarray
 
-from anydml.functions import _engine
+from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import ORDERED, check_type
 from anydml.functions._blocks import Blockwise
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Attribute,
     Call,
@@ -21,7 +20,6 @@ from anydml.functions._function import (
     Saved,
     call_with_numbers,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     GivenType,
@@ -58,7 +56,7 @@ CAST: Final = FunctionSpec(
     derivatives=Derivatives(_gradient, rules.linear("cast")),
     results=("to",),
     program=call_with_numbers,
-    check=lambda operands, a: check_type(operands[0], ORDERED),
+    check=lambda operands, a: _arguments.check_type(operands[0], _arguments.ORDERED),
     blocks=Blockwise(),
 )
 

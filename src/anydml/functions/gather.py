@@ -10,7 +10,7 @@ from numpy import ndarray
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
 from anydml.functions._blocks import Indexed
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Attribute,
     Attributes,
@@ -21,7 +21,6 @@ from anydml.functions._function import (
     Saved,
 )
 from anydml.functions._indexing import into_axes
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     GatherMode,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, SupportsIndex, Unpack, overload
 
+import numpy as np
 from numpy import ndarray
 
+from anydml.core.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import broadcast_indexed
 from anydml.functions._blocks import Indexed, point_along
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import Attribute, Call, Derivatives, FunctionSpec, Library, Saved
 from anydml.functions._indexing import into_axes
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     GatherMode,
@@ -31,11 +31,27 @@ from anydml.ops.gather_elements import GatherElements
 _quick = _engine.function_call(GatherElements.KERNEL)
 
 
+def _common_shapes(
+    axis: int, data: Any, lookup: Any, broadcast: Callable[..., Any] = np.broadcast_shapes
+) -> list[tuple[int, ...]]:
+    """The shapes that data and indices are broadcast to: common sizes off the axis."""
+    _arguments.same_rank(data, lookup)
+    off = [(*a.shape[:axis], 1, *a.shape[axis + 1 :]) for a in (data, lookup)]
+    try:
+        common = broadcast(*off)
+    except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
+        raise ArgumentError(
+            f"indices: expected a shape that can be broadcast with {tuple(data.shape)} except on "
+            f"axis {axis}, got {tuple(lookup.shape)}"
+        ) from None
+    return [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
+
+
 def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any, broadcast: Any) -> Call:
     data, lookup = rules.array_and_indices(lib, x, indices)
     number = _arguments.axis_of(axis, data if data.ndim else lib.reshape(data, (1,)))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        shapes = broadcast_indexed(number, data, lookup, lib.broadcast_shapes)
+        shapes = _common_shapes(number, data, lookup, lib.broadcast_shapes)
         data, lookup = lib.broadcast_to(data, shapes[0]), lib.broadcast_to(lookup, shapes[1])
     is_scalar = data.ndim == 0 and lookup.ndim == 0
     if data.ndim == 0:  # one element on one axis, for indices of any shape

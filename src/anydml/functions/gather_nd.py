@@ -9,12 +9,10 @@ from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import indexed_axes
 from anydml.functions._blocks import Indexed, point_by_tuples
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import Attribute, Call, Derivatives, FunctionSpec, Library, Saved
 from anydml.functions._indexing import into_axes
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     GatherMode,
@@ -31,10 +29,16 @@ from anydml.ops.gather_nd import GatherND
 _quick = _engine.function_call(GatherND.KERNEL)
 
 
+def _indexed_axes(lookup: Any, batch: int, rank: int) -> range:
+    """The axes that tuples of indices point into, of those that there are."""
+    length = lookup.shape[-1] if lookup.ndim else 0
+    return range(max(batch, 0), min(batch + length, rank))
+
+
 def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Call:
     data, lookup = rules.array_and_indices(lib, x, indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    lookup, clamp = into_axes(lib, mode, lookup, data, indexed_axes(lookup, batch, data.ndim))
+    lookup, clamp = into_axes(lib, mode, lookup, data, _indexed_axes(lookup, batch, data.ndim))
     return Call((data, lookup), {"batch_dims": batch, "clamp": clamp})
 
 

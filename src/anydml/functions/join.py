@@ -9,9 +9,8 @@ from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import members_of
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Array,
     Attribute,
@@ -21,7 +20,6 @@ from anydml.functions._function import (
     Library,
     Saved,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import ArrayOf, NDArray, Operand, Options, Other, Out, Plain, Scalar
 from anydml.ops.join import Join
 
@@ -29,7 +27,7 @@ _quick = _engine.function_call(Join.KERNEL)
 
 
 def _as_arrays(lib: Library, arrays: Any, axis: Any = 0, promote: Any = False) -> tuple[Array, ...]:
-    members = members_of(arrays)
+    members = _arguments.members_of(arrays)
     if _arguments.flag(promote, "promote"):
         return tuple(lib.promoted(members, "arrays"))
     first = lib.array(members[0], "arrays[0]")
@@ -145,5 +143,5 @@ def join(
         result = _quick(None, arrays, axis)
         if result is not None:
             return result
-    members = members_of(arrays)
+    members = _arguments.members_of(arrays)
     return dispatch(JOIN, (members, axis, promote), out)

@@ -9,12 +9,13 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.core.errors import ArgumentTypeError
-from anydml.functions import _engine
+from anydml._native import MOST_ELEMENTS
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import COMPARED, check_size_and_fill, check_type
 from anydml.functions._blocks import Rows
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Array,
     Attribute,
@@ -24,7 +25,6 @@ from anydml.functions._function import (
     KernelLibrary,
     Library,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
@@ -43,12 +43,31 @@ from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 _quick = _engine.function_call(NonzeroCoordinates.KERNEL)
 
 
+_COMPARED: Final = (*_arguments.ORDERED, "complex64", "complex128")
+
+
+def _check_size_and_fill(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
+    """Check ``size=`` and ``fill_value=``.
+
+    `limits` are those of the coordinates' type, as `numpy.iinfo` gives them.
+    """
+    rows = _arguments.integer(size, "size")
+    if not 0 <= rows <= MOST_ELEMENTS:
+        raise ArgumentError(f"size: expected 0..2^48 rows, got {short_repr(rows)}")
+    fill = _arguments.integer(fill_value, "fill_value")
+    if not limits.min <= fill <= limits.max:
+        raise ArgumentError(
+            f"fill_value: expected a value that {limits.dtype} can hold, got {short_repr(fill)}"
+        )
+    return rows, fill
+
+
 def _prepare(lib: Library, x: Any, index_dtype: Any, size: Any, fill_value: Any) -> Call:
     data = lib.array(x, "x")
     kind = lib.index_type(index_dtype, data, data.shape)
     rows, fill = -1, 0  # as many rows as elements that are not zero
     if size is not None:
-        rows, fill = check_size_and_fill(size, fill_value, lib.limits(kind))
+        rows, fill = _check_size_and_fill(size, fill_value, lib.limits(kind))
     attributes = {"columns": data.ndim, "index_dtype": kind, "size": rows, "fill_value": fill}
     return Call((data,), attributes)
 
@@ -134,7 +153,7 @@ NONZERO_COORDINATES: Final = FunctionSpec(
     batch=_batch,
     results=("index_dtype",),
     program=_program,
-    check=lambda operands, a: check_type(operands[0], COMPARED),
+    check=lambda operands, a: _arguments.check_type(operands[0], _COMPARED),
     blocks=Rows(_mark, _of_block),
 )
 

@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Array,
     Attribute,
@@ -23,7 +23,6 @@ from anydml.functions._function import (
     MovingLibrary,
     Saved,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.one_hot import OneHot
 

@@ -8,12 +8,15 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.functions import _engine
+from anydml._native import PADDING_MODES
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core.errors import ArgumentError
+from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import constant_of, padding_mode, paddings
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
+    Array,
     Attribute,
     Attributes,
     Call,
@@ -25,12 +28,63 @@ from anydml.functions._function import (
     Saved,
     call_kernel,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, PadMode, Plain, Scalar
+from anydml.libraries import as_numpy, dtype_name
 from anydml.ops._numbers import bits_of
 from anydml.ops.padding1 import Padding1
 
 _quick = _engine.function_call(Padding1.KERNEL)
+
+
+PADDING_SYNONYMS: Final = {"reflect": "reflection"}
+"""NumPy's names of padding modes."""
+
+
+_OTHER_PADDING_MODES: Final = {"replicate": "edge", "circular": "wrap"}  # PyTorch's names
+
+
+def padding_mode(mode: Any) -> str:
+    """The operator's name of a mode."""
+    name = PADDING_SYNONYMS.get(mode, mode) if isinstance(mode, str) else mode
+    if not isinstance(name, str) or name not in PADDING_MODES:
+        known = (*PADDING_MODES, *PADDING_SYNONYMS)
+        use = _OTHER_PADDING_MODES.get(mode) if isinstance(mode, str) else None
+        hint = f"; use {use!r}" if use else did_you_mean(mode, known)
+        accepted = ", ".join(map(repr, known))
+        raise ArgumentError(f"mode: expected one of {accepted}, got {short_repr(mode)}{hint}")
+    return str(name)
+
+
+def paddings(width: Any, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements in front of and behind each axis."""
+    if _arguments.is_number(width):
+        both = (_arguments.integer(width, "pad_width"),) * rank
+        return both, both
+    widths = _arguments.take_at_most(
+        width, "pad_width", "an integer, a pair, or a pair for each axis"
+    )
+    if len(widths) == 2 and all(
+        _arguments.is_number(m) or not hasattr(m, "__iter__") for m in widths
+    ):
+        start, end = _arguments.integers(widths, "pad_width")
+        return (start,) * rank, (end,) * rank
+    if len(widths) != rank:
+        raise ArgumentError(f"pad_width: expected {rank} pairs (the rank of x), got {len(widths)}")
+    pairs = [_arguments.integers(member, f"pad_width[{i}]") for i, member in enumerate(widths)]
+    for i, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise ArgumentError(f"pad_width[{i}]: expected a pair, got {len(pair)} values")
+    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+
+
+def constant_of(value: Any, of: Any, mode: Any) -> Array:
+    """The padding value of mode "constant"."""
+    if dtype_name(of.dtype) == "float8_e8m0fnu" and mode != "constant":  # which has no zero
+        return np.zeros((), of.dtype)
+    array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
+    if array.ndim:
+        raise ArgumentError(f"constant: expected one number, got shape {array.shape}")
+    return array
 
 
 def _prepare(lib: Library, x: Any, pad_width: Any, mode: Any, constant: Any) -> Call:

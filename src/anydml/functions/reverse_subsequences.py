@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex, overload
 
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import check_lengths, refuse_negative
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Array,
     Attribute,
@@ -22,9 +23,21 @@ from anydml.functions._function import (
     Saved,
     call_kernel,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.libraries import dtype_name
 from anydml.ops.reverse_subsequences import ReverseSubsequences
+
+
+def _check_lengths(array: Any) -> None:
+    """Refuse lengths that are no integers."""
+    if array.dtype.kind not in "iu" and array.size:
+        raise ArgumentTypeError(f"lengths: expected integers, got {dtype_name(array.dtype)}")
+
+
+def _refuse_negative(counts: Array) -> None:
+    """Refuse lengths below 0."""
+    if counts.dtype.kind == "i" and counts.size and (minimum := int(counts.min())) < 0:
+        raise ArgumentError(f"lengths: expected 0 or more, got {short_repr(minimum)}")
 
 
 def _as_arrays(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
@@ -76,9 +89,9 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
     batch=rules.batch_along("reverse_subsequences"),
     derivatives=Derivatives(_gradient, rules.linear("reverse_subsequences"), rules.saves_second),
     program=_program,
-    check=lambda operands, a: check_lengths(operands[1]),
+    check=lambda operands, a: _check_lengths(operands[1]),
     blocks=_in_blocks,
-    value_checks={1: refuse_negative},
+    value_checks={1: _refuse_negative},
 )
 
 

@@ -6,13 +6,12 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
+from anydml.core.errors import ArgumentError
 from anydml.functions import _arguments, _engine, _scatter
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import check_scalar, updates_shape
 from anydml.functions._blocks import Indexed, point_along
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import Attribute, Call, FunctionSpec, Library
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     NDArray,
@@ -29,6 +28,21 @@ from anydml.ops.scatter import Scatter
 _quick = _engine.function_call(Scatter.KERNEL)
 
 
+def _check_shapes(lookup: Any, values: Any) -> None:
+    """Refuse updates of one element that have not the shape of the indices."""
+    if values.shape != lookup.shape:
+        raise ArgumentError(
+            f"updates: expected shape {tuple(lookup.shape)} (the shape of indices), "
+            f"got {tuple(values.shape)}"
+        )
+
+
+def _updates_shape(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
+    """The shape that indices and updates are broadcast to: the sizes of the data off the axis."""
+    _arguments.same_rank(data, lookup)
+    return (*data.shape[:axis], lookup.shape[axis], *data.shape[axis + 1 :])
+
+
 def _prepare(
     lib: Library,
     x: Any,
@@ -43,13 +57,13 @@ def _prepare(
     is_scalar = data.ndim == 0
     number = _arguments.axis_of(axis, lib.reshape(data, (1,)) if is_scalar else data)
     if _arguments.flag(broadcast, "broadcast") and not is_scalar:
-        shape = updates_shape(number, data, lookup)
+        shape = _updates_shape(number, data, lookup)
         lookup = _arguments.broadcast_with(lookup, shape, "indices", lib.broadcast_to)
         values = _arguments.broadcast_with(values, shape, "updates", lib.broadcast_to)
     elif values.ndim == 0:
         values = lib.broadcast_to(values, lookup.shape)
     if is_scalar:  # one element on one axis
-        check_scalar(lookup, values)
+        _check_shapes(lookup, values)
         data, lookup, values = (lib.reshape(array, (-1,)) for array in (data, lookup, values))
     attributes = {
         "axis": number,

@@ -10,9 +10,8 @@ from numpy import ndarray
 from anydml.functions import _arguments, _engine, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions._blocks import Indexed, point_by_tuples
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import Attributes, Call, FunctionSpec, Library
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     NDArray,

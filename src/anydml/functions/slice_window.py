@@ -7,11 +7,12 @@ from typing import Any, Final, overload
 
 from numpy import ndarray
 
-from anydml.functions import _engine
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError
+from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import window
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Attribute,
     Attributes,
@@ -21,16 +22,30 @@ from anydml.functions._function import (
     Library,
     Saved,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
 from anydml.ops.slice1 import Slice1, first_places
 
 _quick = _engine.function_call(Slice1.KERNEL)
 
 
+def _window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
+    """Return the operator's attributes for the arguments of `slice_window`."""
+    steps = (1,) * rank if strides is None else _arguments.integers(strides, "strides")
+    for i, step in enumerate(steps):
+        if type(step) is int and abs(step) >= 2**63:
+            raise ArgumentError(
+                f"strides[{i}]: expected {1 - 2**63}..{2**63 - 1}, got {short_repr(step)}"
+            )
+    return {
+        "starts": _arguments.integers(starts, "starts"),
+        "sizes": _arguments.integers(sizes, "sizes"),
+        "strides": steps,
+    }
+
+
 def _prepare(lib: Library, x: Any, starts: Any, sizes: Any, strides: Any) -> Call:
     data = lib.array(x, "x")
-    return Call((data,), window(starts, sizes, strides, data.ndim))
+    return Call((data,), _window(starts, sizes, strides, data.ndim))
 
 
 def _widen(attributes: Attributes, size: Any) -> Attributes:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex, Unpack, overload
 
+import numpy as np
 from numpy import ndarray
 
-from anydml.functions import _engine
+from anydml.core._json import short_repr
+from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
+from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import split_attributes
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Attribute,
     Attributes,
@@ -21,7 +23,6 @@ from anydml.functions._function import (
     Library,
     Saved,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     Integers,
@@ -34,16 +35,96 @@ from anydml.functions._types import (
     Scalar,
     Sections,
 )
+from anydml.libraries import is_true
 from anydml.ops.split import Split
 
 _quick = _engine.function_call(Split.KERNEL)
+
+
+def _axis_and_sizes(
+    array: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
+) -> tuple[int, list[int]]:
+    """Return the axis and the sizes of the slabs of `split`."""
+    number = _arguments.axis_of(axis, array)
+    total = array.shape[number]
+    near = _arguments.flag(near_equal, "near_equal")
+    if points is None:
+        if sections_or_sizes is None:
+            raise ArgumentTypeError(
+                "sections_or_sizes: expected an integer (a number of sections), the sizes of the "
+                "parts, or points=, got None"
+            )
+        sizes = _sizes(sections_or_sizes, total, number, near)
+    elif sections_or_sizes is None:
+        sizes = _between(points, total)
+    else:
+        raise ArgumentError("points: expected sections_or_sizes or points, got both")
+    return number, sizes
+
+
+def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
+    name = "sections_or_sizes"
+    value: Any = sections_or_sizes
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if _holds_several(value):
+        # A list of its own: an item's own __index__ may change the caller's.
+        members = _arguments.members(value, name)
+        sizes = [_arguments.integer(s, f"{name}[{i}]") for i, s in enumerate(members)]
+        if not sizes:
+            raise ArgumentError(f"{name}: expected at least one size, got none")
+        return sizes
+    sections = _arguments.integer(value, name)
+    if near_equal and sections < 1:
+        raise ArgumentError(f"{name}: expected at least 1 section, got {short_repr(sections)}")
+    if sections < 1 or (total % sections and not near_equal):
+        raise ArgumentError(
+            f"{name}: expected a divisor of {total} (the size of axis {axis} of x), "
+            f"or near_equal=True, got {short_repr(sections)}"
+        )
+    try:
+        longer = total % sections
+        return [total // sections + 1] * longer + [total // sections] * (sections - longer)
+    except MemoryError:
+        raise AllocationError("split", None, f"the list of {sections} slabs") from None
+
+
+def _between(points: Any, total: int) -> list[int]:
+    """The sizes of the slabs that begin and end at these points."""
+    if not _holds_several(points):
+        raise ArgumentTypeError(
+            f"points: expected a sequence of integers, got {short_repr(points)}"
+        )
+    members = _arguments.members(points, "points")
+    integers = [_arguments.integer(point, f"points[{i}]") for i, point in enumerate(members)]
+    points = [point if is_true(point >= 0) else max(point + total, 0) for point in integers]
+    ends = [*(min(point, total) for point in points), total]
+    starts = [0, *ends[:-1]]
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if not is_true(end >= start):
+            raise ArgumentError(
+                f"points[{i}]: expected a value of at least points[{i - 1}], "
+                f"got {short_repr(integers[i])} after {short_repr(integers[i - 1])}"
+            )
+    return [end - start for start, end in zip(starts, ends, strict=True)]
+
+
+def _holds_several(value: Any) -> bool:
+    if _arguments.is_integer(value) or isinstance(value, str | bytes | dict | set):
+        return False
+    if not hasattr(value, "__len__"):
+        return False
+    try:
+        return bool(getattr(value, "ndim", 1) > 0)
+    except (TypeError, ValueError):  # a memoryview that was released, say
+        return False
 
 
 def _prepare(
     lib: Library, x: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
 ) -> Call:
     data = lib.array(x, "x")
-    number, sizes = split_attributes(data, sections_or_sizes, axis, points, near_equal)
+    number, sizes = _axis_and_sizes(data, sections_or_sizes, axis, points, near_equal)
     return Call((data,), {"axis": number, "sizes": sizes})
 
 

@@ -7,11 +7,11 @@ from typing import Any, Final, SupportsIndex, overload
 
 from numpy import ndarray
 
-from anydml.functions import _engine
+from anydml.core.errors import ArgumentError
+from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import normalize_repeats
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Attribute,
     Attributes,
@@ -22,15 +22,35 @@ from anydml.functions._function import (
     MovingLibrary,
     Saved,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.libraries import MOST_AXES
 from anydml.ops.tile import Tile
 
 _quick = _engine.function_call(Tile.KERNEL)
 
 
+def _normalize_repeats(data: Any, repeats: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the array with as many axes as there are repeats, and a repeat for each axis."""
+    counts = _repeats(repeats)
+    missing = len(counts) - data.ndim
+    if data.ndim > MOST_AXES:
+        raise ArgumentError(f"x: expected at most {MOST_AXES} axes, got {data.ndim}")
+    if len(counts) > MOST_AXES:
+        raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
+    if missing > 0:
+        data = data.reshape((1,) * missing + data.shape)
+    return data, (1,) * -missing + counts
+
+
+def _repeats(repeats: Any) -> tuple[int, ...]:
+    if _arguments.is_number(repeats):
+        return (_arguments.integer(repeats, "repeats"),)
+    found = _arguments.take_at_most(repeats, "repeats", "an integer or a sequence of integers")
+    return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))
+
+
 def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
-    data, counts = normalize_repeats(lib.array(x, "x"), repeats)
+    data, counts = _normalize_repeats(lib.array(x, "x"), repeats)
     return Call((data,), {"repeats": counts})
 
 

@@ -10,9 +10,8 @@ from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._attributes import ORDERED, check_type
 from anydml.functions._blocks import Part, Tree
-from anydml.functions._dispatch import dispatch
+from anydml.functions._dispatch import dispatch, unknown_keyword
 from anydml.functions._function import (
     Array,
     Attribute,
@@ -24,7 +23,6 @@ from anydml.functions._function import (
     Saved,
     call_with_numbers,
 )
-from anydml.functions._keywords import unknown_keyword
 from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
@@ -126,7 +124,7 @@ TOP_K: Final = FunctionSpec(
     result_class=TopKResult,
     bounds=lambda operands, a: (a["k"] >= 0, a["k"] <= operands[0].shape[a["axis"]]),
     program=call_with_numbers,
-    check=lambda operands, a: check_type(operands[0], ORDERED),
+    check=lambda operands, a: _arguments.check_type(operands[0], _arguments.ORDERED),
     blocks=Tree("axis", _of_block, _merge),
 )
 

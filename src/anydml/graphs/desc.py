@@ -12,9 +12,10 @@ import numpy as np
 
 from anydml.core import _json
 from anydml.core.errors import ArgumentError, ArgumentTypeError, ModelError
+from anydml.core.problems import Problem
 from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Descriptor, page_name
-from anydml.ops._registry import from_json as descriptor_from_json
+from anydml.ops._registry import read_descriptor
 
 _TYPE_PREFIX = "DML_GRAPH_NODE_TYPE_"
 
@@ -59,7 +60,7 @@ class OperatorNode:
     def from_json(cls, value: Any) -> OperatorNode:
         """The node that a JSON object describes."""
         record = _json.json_object(value)
-        return cls(_json.field(record, "Operator", descriptor_from_json), _name_of(record))
+        return cls(_json.field(record, "Operator", read_descriptor), _name_of(record))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -434,11 +435,13 @@ def _read_node(value: Any) -> Node:
     for kind in (OperatorNode, ConstantNode):
         if found == kind.TYPE:
             return kind.from_json(record)
-    raise ModelError(f"Error parsing field 'Type': Expected OPERATOR or CONSTANT, got {found!r}.")
+    wrong = Problem(f"Expected OPERATOR or CONSTANT, got {_json.short_repr(found)}.")
+    raise ModelError(wrong.below("Type", "Type"))
 
 
 def _read_base64(value: Any) -> bytes:
+    text = _json.json_string(value)
     try:
-        return base64.b64decode(_json.json_string(value), validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise ModelError(f"Expected data in base 64: {error}.") from error

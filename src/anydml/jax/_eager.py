@@ -14,7 +14,7 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ArgumentError, ArgumentTypeError
 from anydml.devices import threads
 from anydml.devices.backends import cuda
-from anydml.functions._attributes import members_of
+from anydml.functions._arguments import members_of
 from anydml.functions._function import FunctionSpec
 from anydml.functions._memory import on_memory
 from anydml.jax import _kernels
@@ -26,7 +26,7 @@ _LISTS: Final = frozenset((list, tuple))
 
 
 def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
-    """What calls a function on arrays of JAX: takes its arguments without ``out``, and ``out``."""
+    """Return the call of a function on JAX's arrays: of arguments without ``out``, and ``out``."""
     programs = Programs(spec)
     is_list, count, last, default = (
         spec.lists_operands, programs.count, programs.count - 1, programs.default,

@@ -14,7 +14,7 @@ from jax import numpy as jnp
 from anydml import libraries as arrays
 from anydml.core.errors import ArgumentError
 from anydml.engines._jax import x64
-from anydml.functions import _arguments, _attributes
+from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
 from anydml.jax import _kernels
 from anydml.jax._kernels import Traced
@@ -94,7 +94,7 @@ class Namespace:
     # ---- arguments
 
     def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
-        """Of a type that JAX keeps; with `like`, lists of floats have its default type."""
+        """Convert to a type that JAX keeps; with `like`, lists of floats get its default type."""
         if isinstance(value, jax.Array):
             return _typed(value, name)
         reject_dask(value, name)
@@ -104,11 +104,10 @@ class Namespace:
         return self.place(_in_jax_type(array, name))
 
     def place(self, array: Any) -> Traced:
-        """A copy of an array of NumPy's."""
+        """Make an operand from an array of NumPy."""
         return jnp.asarray(array)
 
     def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
-        """Of 32 bits at least."""
         if not isinstance(value, jax.Array):
             reject_dask(value, name)
             array = _arguments.index_array(value, name)
@@ -119,7 +118,6 @@ class Namespace:
         return value if value.dtype.itemsize >= 4 else value.astype(np.int32)
 
     def same_type(self, value: Any, like: Traced, name: str, like_name: str = "x") -> Traced:
-        """Numbers and lists become the type where their values fit."""
         if isinstance(value, jax.Array):
             known = np.empty(0, value.dtype)
             _arguments.same_type(known, known, name, like, like_name)
@@ -129,19 +127,16 @@ class Namespace:
         return self.place(array)
 
     def value_type(self, dtype: Any) -> Any:
-        """One that JAX has."""
-        kind = _attributes.type_named(dtype)
+        kind = _arguments.type_named(dtype)
         check_dtype(_EMPTY, kind, "dtype")
         return counterpart(kind, "dtype")
 
     def index_type(self, dtype: Any, x: Traced, sizes: Sequence[int]) -> Any:
-        """JAX's default integer by default."""
         return _arguments.result_indices(dtype, x, sizes, None, "index_dtype")
 
     limits = staticmethod(np.iinfo)
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Traced]:
-        """By JAX's rules."""
         for i, value in enumerate(values):
             reject_dask(value, f"{name}[{i}]")
         parts = [
@@ -168,22 +163,19 @@ class Namespace:
     # ---- values
 
     def zeros(self, shape: Sequence[int], like: Traced) -> Traced:
-        """Anywhere."""
         return jnp.zeros(shape, like.dtype)
 
     def arange(self, count: int, like: Traced) -> Traced:
-        """In the type of `like` where that is one of positions."""
         return jnp.arange(count, dtype=self.positions(like[:0]).dtype)
 
     def positions(self, x: Traced) -> Traced:
-        """Integers of 32 bits or more stay what they are: without 64 bits there are no larger."""
+        # Without 64-bit types there are no larger positions than 32 bits hold.
         if x.dtype.kind in "iu" and x.dtype.itemsize >= 4:
             return x
         return x.astype(jax.dtypes.canonicalize_dtype(np.int64))
 
     def is_uint64(self, x: Traced) -> bool:
-        """Positions of these are unsigned too."""
-        return False
+        return False  # positions of these are unsigned too
 
     searchsorted = staticmethod(jnp.searchsorted)
     where = staticmethod(jnp.where)
@@ -191,29 +183,23 @@ class Namespace:
     stack = staticmethod(jnp.stack)
 
     def concatenate(self, arrays: Sequence[Traced], axis: int) -> Traced:
-        """By `lax.concatenate`."""
         return lax.concatenate(arrays, axis)
 
     def is_real_or_complex(self, x: Traced) -> bool:
-        """What JAX differentiates."""
         return bool(jnp.issubdtype(x.dtype, jnp.inexact))
 
     def adjoint_weight(self, x: Traced) -> Traced:
-        """The same: JAX transposes linear functions without conjugation."""
-        return x
+        return x  # JAX transposes linear functions without conjugation
 
     # ---- operations that move elements
 
     def take(self, x: Traced, positions: Any, axis: int) -> Traced:
-        """Positions are inside."""
         return jnp.take(x, positions, axis=axis, mode="clip")
 
     def fill(self, x: Traced, axis: int, size: int, value: Any) -> Traced:
-        """A constant."""
         return jnp.full_like(x, value, shape=(*x.shape[:axis], size, *x.shape[axis + 1 :]))
 
     def repeat(self, x: Traced, count: int, axis: int) -> Traced:
-        """By broadcasting."""
         before, behind = x.shape[:axis], x.shape[axis:]
         wide = jnp.broadcast_to(x.reshape(*before, 1, *behind), (*before, count, *behind))
         return wide.reshape(*before, count * behind[0], *behind[1:])
@@ -223,31 +209,25 @@ class Namespace:
     run = staticmethod(_kernels.run)
 
     def full(self, shape: Sequence[int], value: Any, like: Any) -> Traced:
-        """Return a constant."""
         return jnp.full(shape, value, like.dtype)
 
     def kept(self, x: Traced) -> Traced:
-        """Return `x`: nothing changes arrays of JAX."""
-        return x
+        return x  # nothing changes arrays of JAX
 
     def as_numbers(self, x: Traced) -> Traced:
-        """Convert bools to uint8."""
         return x.astype(np.uint8) if x.dtype == np.bool_ else x
 
     def as_bools(self, x: Traced) -> Traced:
-        """Compare with zero."""
         return x != 0
 
     def astype(self, x: Traced, kind: Any) -> Traced:
-        """Convert by `lax.convert_element_type`."""
         return lax.convert_element_type(x, kind)
 
     def wide_types(self) -> AbstractContextManager[Any]:
-        """64-bit types, whatever JAX's configuration is."""
         return x64()
 
     def is_nonzero(self, x: Traced) -> Traced:
-        """By their bits: XLA flushes subnormal parts."""
+        # XLA flushes subnormal parts.
         bits = np.uint32 if x.dtype.itemsize == 8 else np.uint64
         first, second = (lax.bitcast_convert_type(part, bits) for part in (x.real, x.imag))
         return ((first | second) << 1) != 0
@@ -260,23 +240,18 @@ class HostNamespace(Namespace):
     """
 
     def array(self, value: Any, name: str, like: Traced | None = None) -> Traced:
-        """Of a type that JAX does not change."""
         return value if type(value) is ARRAY else super().array(value, name, like)
 
     def indices(self, value: Any, like: Traced, name: str = "indices") -> Traced:
-        """Of 32 bits at least."""
         return value if type(value) is ARRAY else super().indices(value, like, name)
 
     def same_type(self, value: Any, like: Traced, name: str, like_name: str = "x") -> Traced:
-        """Numbers and lists become the type where their values fit."""
         if type(value) is ARRAY:
             return value
         return super().same_type(value, like, name, like_name)
 
     def place(self, array: Any) -> Traced:
-        """NumPy's stay in host memory."""
         return array if isinstance(array, np.ndarray) else jnp.asarray(array)
 
     def astype(self, x: Traced, kind: Any) -> Traced:
-        """Left to the program."""
-        return x
+        return x  # the program converts it

@@ -1,4 +1,4 @@
-"""What every library's module needs, and what it is to those who ask."""
+"""The protocol of the libraries' modules, and helpers that they share."""
 
 from __future__ import annotations
 
@@ -103,5 +103,5 @@ def no_version_counter(value: Any) -> None:
 
 
 def unreadable(name: str, error: Exception) -> ArgumentTypeError:
-    """What is raised where a library's own code fails to hand out memory."""
+    """Return the error for a library whose own code fails to hand out memory."""
     return ArgumentTypeError(f"{name}: its memory cannot be read: {error}")

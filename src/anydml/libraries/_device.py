@@ -14,7 +14,7 @@ Shape = tuple[int, ...]
 
 
 class Flags(NamedTuple):
-    """What `numpy.ndarray.flags` says of these."""
+    """The flags of `numpy.ndarray.flags`."""
 
     aligned: bool
     c_contiguous: bool
@@ -126,7 +126,7 @@ class DeviceArray:
         return True
 
     def reshape(self, shape: int | Shape) -> DeviceArray:
-        """The same elements under sizes that differ by sizes of 1."""
+        """Insert or remove sizes of 1."""
         new_shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if new_shape == self.shape:
             return self
@@ -138,7 +138,7 @@ class DeviceArray:
         return self._like(self.dtype, new_shape, strides)
 
     def broadcast_to(self, shape: Shape) -> DeviceArray:
-        """The same elements over and over.
+        """Broadcast the array to a shape.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class DeviceArray:
         return result
 
     def view(self, dtype: Any) -> DeviceArray:
-        """The same memory as another type of the same size."""
+        """View the memory as another type of the same size."""
         return self._like(np.dtype(dtype), self.shape, self.strides)
 
     def without_leading(self, count: int) -> DeviceArray:
@@ -168,7 +168,7 @@ class DeviceArray:
 
 
 class _Placed:
-    """What NumPy takes for an array: its place only."""
+    """An object with NumPy's array interface: the place of an array only."""
 
     def __init__(self, array: DeviceArray) -> None:
         self.__array_interface__ = {

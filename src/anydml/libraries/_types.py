@@ -55,7 +55,7 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
 
 
 def own_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What stands here for a type of `ml_dtypes` in native byte order; any other as it is."""
+    """Return this package's type for one of `ml_dtypes` in native byte order; others unchanged."""
     if dtype.num < _USER_DEFINED or dtype.name not in ADDED or not dtype.isnative:
         return dtype
     if class_of("ml_dtypes", dtype.name) is not dtype.type:
@@ -77,7 +77,7 @@ def to_internal_dtype(array: Array) -> Array:
 
 
 def counterpart(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
-    """What NumPy's users have in place of a type that NumPy lacks.
+    """Return the type of `ml_dtypes` for one that NumPy lacks; others unchanged.
 
     Raises
     ------

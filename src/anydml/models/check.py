@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from anydml.devices.operators import CompiledOperator
 from anydml.graphs.check import CONSTANTS_SINCE, has_constants
 from anydml.graphs.compiled import CompiledGraph
 from anydml.models.commands import Command, Dispatch, Print, WriteFile
-from anydml.models.document import parse, within, words
+from anydml.models.document import within, words
 from anydml.models.files import (
     Folder,
     Limits,
@@ -42,13 +42,19 @@ from anydml.models.operators import (
     GraphOperator,
     Source,
     is_owned,
+    points_bound,
     referenced_resources,
 )
+from anydml.models.positions import placed
 from anydml.models.resources import Resource
+from anydml.models.text import parse
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_MOST_NAMES: Final = 20
+"""Names of bindings in a message."""
 
 
 def load_model(path: str | Path, limits: Limits | None = None) -> Model:
@@ -92,7 +98,8 @@ def without_problems(model: Model) -> Model:
 
 def reading_problems(model: Model) -> tuple[str, ...]:
     """List the parts of a model that could not be read, and the references that lead nowhere."""
-    return reported(chain(model.problems, _memory_exceeded(model), _wrong_references(model)))
+    found = chain(model.problems, _memory_exceeded(model), _wrong_references(model))
+    return placed(reported(found), model.text)
 
 
 def _memory_exceeded(model: Model) -> Iterator[str]:
@@ -124,8 +131,7 @@ def _wrong_in(command: Command, model: Model, output: Folder) -> Iterator[Proble
         try:
             parts_below(output, command.target)
         except ModelError as error:
-            text = f"Error parsing field 'targetPath': {error}"
-            yield Problem(text, "output_path", ("targetPath",))
+            yield Problem(str(error), "output_path").below("targetPath", "targetPath")
     needs_type = isinstance(command, Print) or (
         isinstance(command, WriteFile) and (command.npy or command.picture)
     )
@@ -174,7 +180,7 @@ class Checked:
 
     @cached_property
     def observed(self) -> list[str]:
-        """What DirectML accepts of the dispatchable although a page forbids it."""
+        """List what DirectML accepts of the dispatchable although a page forbids it."""
         found = self.dispatchable.desc.deviations(self.device.feature_level)
         return [f"{item.accepted} ({item.evidence})" for item in found]
 
@@ -261,16 +267,17 @@ def fits(model: Model, limits: Limits) -> bool:
 
 
 def find_binding_problems(model: Model, refused: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Find wrong bindings of dispatchables that are not refused."""
+    """Find wrong bindings; of refused operators, those that have a wrong number of resources."""
     for name, dispatchable in model.dispatchables.items():
-        if name not in refused:
-            for problem in binding_problems(
-                dispatchable.desc, dispatchable.bindings, model.resources, initial=True
-            ):
-                yield within("dispatchables", name, problem, "binding")
-    for index, command, dispatchable in _dispatches(model, refused):
+        resources = {} if name in refused else model.resources
         for problem in binding_problems(
-            dispatchable.desc, command.bindings, model.resources, initial=False
+            dispatchable.desc, dispatchable.bindings, resources, initial=True
+        ):
+            yield within("dispatchables", name, problem, "binding")
+    for index, command, dispatchable in _dispatches(model, frozenset()):
+        resources = {} if dispatchable.name in refused else model.resources
+        for problem in binding_problems(
+            dispatchable.desc, command.bindings, resources, initial=False
         ):
             yield within("commands", index, problem, "binding")
 
@@ -281,10 +288,14 @@ def binding_problems(
     resources: Mapping[str, Resource],
     initial: bool,
 ) -> Iterator[str]:
-    """Find wrong bindings to an accepted descriptor, at initialisation or at dispatch.
+    """Find wrong bindings to a descriptor, at initialisation or at dispatch.
 
-    Names that are no bind point are warned of when the model is read.
+    Names that are no bind point are warned of when the model is read, unless a tensor has no
+    resource: then its problem has the names.
     """
+    if isinstance(desc, GraphOperator) and not desc.bind_points():
+        return  # of a refused graph, nothing is known of the tensors
+    meant = _misspelled(desc, bindings, initial)
     for info in desc.tensor_fields():
         sources = bindings.get(info.name, ())
         if is_owned(desc, info) is not initial:
@@ -297,11 +308,12 @@ def binding_problems(
             continue
         tensors = [*desc.paths(info)]
         if len(sources) != len(tensors):
-            bound = ", ".join(map(_json.short_repr, islice(bindings, 20))) or "none"
+            near = meant.get(info.name)
+            bound = ", ".join(map(short_repr, islice(bindings, _MOST_NAMES))) or "none"
+            hint = f"bindings: {bound}" if near is None else f"there is {short_repr(near)}"
             yield (
                 f"Bind point '{info.name}': Expected {len(tensors)} "
-                f"resource{'' if len(tensors) == 1 else 's'}, got {len(sources)} "
-                f"(bindings: {bound})."
+                f"resource{'' if len(tensors) == 1 else 's'}, got {len(sources)} ({hint})."
             )
             continue
         for (path, tensor), source in zip(tensors, sources, strict=True):
@@ -312,6 +324,16 @@ def binding_problems(
                 _check_range(tensor, source, resource)
             except ModelError as error:
                 yield f"Bind point '{path}': {error}"
+
+
+def _misspelled(
+    desc: Descriptor | GraphOperator, bindings: Bindings, initial: bool
+) -> Mapping[str, str]:
+    """Find names that are no bind point, by the point without a resource that they resemble."""
+    points = {info.name for info in desc.tensor_fields()}
+    unknown = islice((name for name in bindings if name not in points), _MOST_NAMES)
+    missing = [info.name for info in points_bound(desc, initial) if info.name not in bindings]
+    return {_json.nearest(name, missing[:_MOST_NAMES]): name for name in unknown}
 
 
 def _check_range(tensor: TensorDesc, source: Source, resource: Resource) -> None:

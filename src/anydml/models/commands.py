@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from anydml.core import _json
 from anydml.core.errors import ModelError
+from anydml.core.problems import Problem
 from anydml.models import formats
 from anydml.models.operators import Bindings, read_bindings, referenced_resources
 from anydml.models.resources import Array, Resource
@@ -77,10 +78,11 @@ class WriteFile:
         available = (resource.size if resource.size_given else resource.data_size) // element
         count = prod(self.dimensions) if self.dimensions else available
         if count > available:
-            raise ModelError(
-                f"Error parsing field 'dimensions': Expected at most {available} elements "
-                f"(resource {_json.short_repr(resource.name)}), got {count}."
+            text = (
+                f"Expected at most {available} elements (resource "
+                f"{_json.short_repr(resource.name)}), got {count}."
             )
+            raise ModelError(Problem(text).below("dimensions", "dimensions"))
         return count * element
 
     def contents(self, resource: Resource, buffer: Array) -> Array:

@@ -116,7 +116,7 @@ def _constant_readings(
 
 
 def _uses(program: Program) -> Iterator[tuple[str, IndexUse]]:
-    """What is bound to a program and read as indices, and how messages call it."""
+    """Yield the tensors that a program reads as indices, with their names in messages."""
     bound = {slot.name for slot in program.inputs}
     for call in program.calls:
         use = call.indices

@@ -1,28 +1,21 @@
-"""Documents: what a model or a graph is read from, and where in it a problem is.
-
-A text is JSON with comments and trailing commas, and nothing else beyond JSON. Most models are
-plain JSON, so the standard parser comes first; only when it refuses are comments and trailing
-commas replaced by blanks (which keeps the line and column of an error) and the rest parsed again. A
-graph may be serialized instead.
-"""
+"""Documents: what a model or a graph is read from, and where in it a problem is."""
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from anydml.core._json import Fields, json_shown, or_similar, short_repr
+from anydml.core._json import Fields, or_similar, short_repr
 from anydml.core.errors import ModelError
-from anydml.core.file_kinds import is_flatbuffer, kind_of
+from anydml.core.file_kinds import is_flatbuffer
 from anydml.core.problems import Problem
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.serialized import DATA_SUFFIX, Constants, graph_from_bytes
 from anydml.models.files import Folder, Limits, Place, open_file, system_reason
+from anydml.models.positions import placed
+from anydml.models.text import Text, parse, refuse_others
 
 STANDARD_INPUT: Final = "-"
 """Stands for standard input in place of a model's path."""
@@ -35,29 +28,8 @@ _WORDS: Final = {
     "commands": "Command at index {}",
 }
 
-# A string or comment that is not closed runs to the end of the text: each character is looked at
-# once, whatever the text.
-_STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
-_COMMENTS: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-# A comma behind an opening bracket, a colon or a comma is not trailing: the parser rejects it.
-_COMMAS: Final = re.compile(rf"{_STRING}|[\[{{:,]\s*,|,(?=\s*[\]}}])", re.DOTALL)
-_EXCEPT_NEWLINES: Final = re.compile(r"[^\n]")
-# Models need 10. Python's own limits, between 1,000 and 10,000, differ from version to version.
-_DEEPEST: Final = 100
-# What the parser refuses without saying where.
-_CONSTANTS: Final = re.compile(rf"{_STRING}|NaN|-?Infinity", re.DOTALL)
-_NUMBERS: Final = re.compile(rf"{_STRING}|[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.DOTALL)
-_BRACKETS: Final = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
-_EXCEPT_BRACKETS: Final = re.compile(rf"{_STRING}|[^\[\]{{}}\"]+", re.DOTALL)
 
-# Messages of the parser that end with the position.
-_PARSER_WORDS: Final = {
-    "Unterminated string starting at": "a string that is not closed",
-    "Invalid control character at": "a control character in a string",
-}
-
-
-def read_document(path: str | Path, limits: Limits) -> Fields | GraphDesc:
+def read_document(path: str | Path, limits: Limits) -> Text | GraphDesc:
     """Read a JSON object or a serialized graph from a file or from standard input.
 
     Raises
@@ -101,7 +73,7 @@ def _limited(file: BinaryIO, limits: Limits) -> bytes:
             limit = limits.memory_limit
         data += piece
         if len(data) > limit:
-            _refuse_others(bytes(data), complete=False)
+            refuse_others(bytes(data), complete=False)
             raise ModelError(
                 f"Expected a model of at most {limit} bytes (set by --memory-limit), "
                 "got a larger one."
@@ -109,10 +81,18 @@ def _limited(file: BinaryIO, limits: Limits) -> bytes:
     return bytes(data)
 
 
-def _refuse_others(data: bytes, complete: bool) -> None:
-    kind = kind_of(data, complete)
-    if kind is not None:
-        raise ModelError(f"Expected a JSON model of DxDispatch, got {kind}.")
+def json_graph(document: Text) -> GraphDesc:
+    """Read the graph that a JSON object describes.
+
+    Raises
+    ------
+    ModelError
+        Members are missing or wrong: all of them at once, with their lines and columns.
+    """
+    try:
+        return GraphDesc.from_json(document)
+    except ModelError as error:
+        raise ModelError(*placed(error.problems, document.data)) from error
 
 
 def read_graph(place: Place, memory_limit: int) -> GraphDesc:
@@ -151,117 +131,6 @@ def _constants(folder: Folder | None, below: tuple[str, ...], memory_limit: int)
         return data
 
     return read
-
-
-def parse(data: bytes) -> Fields:
-    """Read the object that a text describes, and in it all objects as `Fields`.
-
-    Raises
-    ------
-    ModelError
-        Not UTF-8, not JSON with comments and trailing commas, nested too deeply, or not an object;
-        the message says what the file is instead, if that is known.
-    """
-    try:
-        return _parsed(data)
-    except ModelError:
-        _refuse_others(data, complete=True)
-        raise
-
-
-def _parsed(data: bytes) -> Fields:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start].decode()
-        expected = "UTF-8 text" if "{" in before else "UTF-8 text, or a serialized graph"
-        wrong = f"Expected {expected}, got byte 0x{error.object[error.start]:02X}"
-        raise _error(before, len(before), wrong) from error
-    try:
-        try:
-            value = _json(text)
-        except (json.JSONDecodeError, RecursionError):
-            text = plain(text)
-            _refuse_depth(text)
-            value = _json(text)
-        else:
-            _refuse_depth(text)
-    except ModelError:
-        raise
-    except json.JSONDecodeError as error:
-        raise _error(text, error.pos, _PARSER_WORDS.get(error.msg, error.msg)) from error
-    except _ConstantError as error:
-        (name,) = error.args
-        at = next((at for at, token in _tokens(_CONSTANTS, text) if token == name), 0)
-        words = '"nan", "inf", "-inf"'
-        wrong = f"{name} is not JSON; write it as a string ({words})"
-        raise _error(text, at, wrong) from error
-    except ValueError as error:
-        limit = sys.get_int_max_str_digits()
-        numbers = _tokens(_NUMBERS, text)
-        long = (at for at, token in numbers if token.isdecimal() and len(token) > limit)
-        raise _error(text, next(long, 0), f"an integer of more than {limit} digits") from error
-    if not isinstance(value, Fields):
-        raise ModelError(f"Expected an object, got {json_shown(value)}.")
-    return value
-
-
-def plain(text: str) -> str:
-    """Replace comments and trailing commas, outside strings, by blanks."""
-    return _COMMAS.sub(_without_trailing, _COMMENTS.sub(_without_comment, text))
-
-
-def _without_comment(match: re.Match[str]) -> str:
-    token = match[0]
-    if token[0] == '"':
-        return token
-    if token.startswith("/*") and (len(token) < 4 or not token.endswith("*/")):
-        raise _error(match.string, match.start(), "a comment that is not closed")
-    return _EXCEPT_NEWLINES.sub(" ", token)
-
-
-def _without_trailing(match: re.Match[str]) -> str:
-    return " " if match[0] == "," else match[0]
-
-
-def _json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=Fields, parse_constant=_refuse_constant)
-
-
-class _ConstantError(Exception):
-    """Name of a number that JSON does not have."""
-
-
-def _refuse_constant(name: str) -> Any:
-    raise _ConstantError(name)
-
-
-def _error(text: str, at: int, wrong: str) -> ModelError:
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
-    text = f"JSON parse error at line {line}, column {column}: {wrong}."
-    return ModelError(Problem(text, "invalid_json"))
-
-
-def _tokens(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
-    """Find the positions and texts of a pattern, outside strings and comments."""
-    for match in pattern.finditer(plain(text)):
-        if not match[0].startswith('"'):
-            yield match.start(), match[0]
-
-
-def _refuse_depth(text: str) -> None:
-    """Raise if the brackets of a text without comments are nested too deeply."""
-    brackets = _EXCEPT_BRACKETS.sub("", text)
-    if max(_depths(brackets), default=0) > _DEEPEST:
-        found = [*_tokens(_BRACKETS, text)]
-        depths = _depths(bracket for _, bracket in found)
-        at = next(at for (at, _), depth in zip(found, depths, strict=True) if depth > _DEEPEST)
-        raise _error(text, at, f"nested more than {_DEEPEST} deep")
-
-
-def _depths(brackets: Iterable[str]) -> Iterator[int]:
-    return accumulate(1 if bracket in "[{" else -1 for bracket in brackets)
 
 
 def words(section: str, key: str | int) -> str:

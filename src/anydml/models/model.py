@@ -22,6 +22,7 @@ from anydml.models.commands import Command, Dispatch, Print, read_command
 from anydml.models.document import (
     STANDARD_INPUT,
     folder_of,
+    json_graph,
     read_document,
     unread_members,
     unread_names,
@@ -35,9 +36,13 @@ from anydml.models.operators import (
     GraphOperator,
     Source,
     is_owned,
+    points_bound,
     read_dispatchable,
 )
+from anydml.models.positions import placed
 from anydml.models.resources import Resource, read_resource
+from anydml.models.text import Text
+from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 
 K = TypeVar("K", int, str)
@@ -67,6 +72,8 @@ class Model:
         Name of the file without ``.json``, after which its output folder is named.
     limits : Limits
         Limits that it has been read with.
+    text : bytes
+        What it has been read from; empty for a graph.
     alone : bool
         Whether it is an operator, or a JSON graph beside which no input has a file: there is
         nothing to run it with.
@@ -81,6 +88,7 @@ class Model:
     warnings: tuple[str, ...]
     name: str
     limits: Limits
+    text: bytes = b""
     alone: bool = False
 
 
@@ -99,14 +107,14 @@ def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     return model_of(read_document(path, limits), path, limits)
 
 
-def model_of(document: Fields | GraphDesc, path: str | Path, limits: Limits) -> Model:
+def model_of(document: Text | GraphDesc, path: str | Path, limits: Limits) -> Model:
     """Read the model that a document from a path describes; see `read_model`."""
     name = "stdin" if str(path) == STANDARD_INPUT else model_name(Path(path))
     folder = folder_of(path, limits)
     if isinstance(document, GraphDesc):
         return graph_model(document, name, folder, limits)
     if "Nodes" in document:
-        graph = GraphDesc.from_json(document)
+        graph = json_graph(document)
         model = graph_model(graph, name, folder, limits)
         missing = [tensor.name not in model.resources for tensor in graph.inputs]
         return replace(model, alone=bool(missing) and all(missing))
@@ -115,7 +123,7 @@ def model_of(document: Fields | GraphDesc, path: str | Path, limits: Limits) -> 
     return json_model(document, name, folder, limits)
 
 
-def json_model(document: Fields, name: str, folder: Folder | None, limits: Limits) -> Model:
+def json_model(document: Text, name: str, folder: Folder | None, limits: Limits) -> Model:
     """Read the model that a JSON object describes; its files are in the folder, if any.
 
     Raises
@@ -127,7 +135,10 @@ def json_model(document: Fields, name: str, folder: Folder | None, limits: Limit
     resources = faults.field(document, "resources", _json.json_object)
     dispatchables = faults.field(document, "dispatchables", _json.json_object)
     commands = faults.field(document, "commands", _json.json_array)
-    faults.finish()
+    try:
+        faults.finish()
+    except ModelError as error:
+        raise ModelError(*placed(error.problems, document.data)) from error
     limit = limits.memory_limit
     read_resources: dict[str, Resource] = {}
     read_dispatchables: dict[str, Dispatchable] = {}
@@ -151,16 +162,24 @@ def json_model(document: Fields, name: str, folder: Folder | None, limits: Limit
     return Model(
         read_resources, read_dispatchables, read_commands,
         dict.fromkeys(resources), dict.fromkeys(dispatchables), found, warnings, name, limits,
+        document.data,
     )  # fmt: skip
 
 
-def operator_model(document: Fields, name: str, limits: Limits) -> Model:
+def operator_model(document: Text, name: str, limits: Limits) -> Model:
     """Make a model that has an operator, and nothing to bind to it."""
     found: dict[str, Dispatchable] = {}
-    parts = _read_parts("dispatchables", {name: document}, found, read_dispatchable)
+    parts = _read_parts("dispatchables", {name: document}, found, _read_operator)
     problems = reported(parts)
     warnings = reported(unread_members(words("dispatchables", name), document, name in found))
     return Model({}, found, {}, (), (name,), problems, warnings, name, limits, alone=True)
+
+
+def _read_operator(name: str, document: Text) -> Dispatchable:
+    try:
+        return read_dispatchable(name, document)
+    except ModelError as error:
+        raise ModelError(*placed(error.problems, document.data)) from error
 
 
 def reported(texts: Iterable[str]) -> tuple[str, ...]:
@@ -195,7 +214,7 @@ def _warnings(
                 yield from unread_members(words(section, name), part, name in known)
     for name, dispatchable in dispatchables.items():
         yield from _unread_bindings(
-            words("dispatchables", name), dispatchable, dispatchable.bindings
+            words("dispatchables", name), dispatchable.desc, dispatchable.bindings, initial=True
         )
     for index, part in enumerate(document["commands"]):
         where = words("commands", index)
@@ -206,17 +225,21 @@ def _warnings(
         if isinstance(part, Fields):
             yield from unread_members(where, part, command is not None and not unknown)
         if isinstance(command, Dispatch) and command.dispatchable in dispatchables:
-            yield from _unread_bindings(
-                where, dispatchables[command.dispatchable], command.bindings
-            )
+            desc = dispatchables[command.dispatchable].desc
+            yield from _unread_bindings(where, desc, command.bindings, initial=False)
 
 
-def _unread_bindings(where: str, dispatchable: Dispatchable, bindings: Bindings) -> Iterator[str]:
-    points = [info.name for info in dispatchable.desc.tensor_fields()]
+def _unread_bindings(
+    where: str, desc: Descriptor | GraphOperator, bindings: Bindings, initial: bool
+) -> Iterator[str]:
+    # Where a tensor has no resource, which is a problem, the names belong to that message.
+    if any(info.name not in bindings for info in points_bound(desc, initial)):
+        return
+    points = [info.name for info in desc.tensor_fields()]
     for name in bindings:
         if name not in points:
             yield (
-                f"{where}: bindings: {dispatchable.desc.NAME} has no bind point {short_repr(name)} "
+                f"{where}: bindings: {desc.NAME} has no bind point {short_repr(name)} "
                 f"(it has {', '.join(points)})."
             )
 

@@ -269,6 +269,13 @@ def _source(value: Any) -> Source:
     return source
 
 
+def points_bound(desc: Descriptor | GraphOperator, initial: bool) -> Iterator[FieldInfo]:
+    """Find the bind points that need a resource at initialization, or at dispatch."""
+    for info in desc.bind_points():
+        if is_owned(desc, info) is initial:
+            yield info
+
+
 def is_owned(desc: Descriptor | GraphOperator, info: FieldInfo) -> bool:
     """Return whether a tensor field is bound when the operator is initialised, not at dispatch."""
     flags = (tensor.flags for _, tensor in desc.paths(info))

@@ -59,7 +59,7 @@ class Report:
         """Describe the report as text."""
         for item in self.dispatchables:
             yield item.text()
-        yield from self.problems
+        yield from (Problem(problem).line for problem in self.problems)
         for warning in self.warnings:
             yield f"Warning: {warning}"
         for target in self.targets:

@@ -13,6 +13,7 @@ import numpy as np
 from anydml.core import _json
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ModelError
+from anydml.core.problems import Problem
 from anydml.models import formats
 from anydml.models.files import Folder, Place, State, parts_below, state
 
@@ -354,7 +355,7 @@ def _typed(value: Any) -> bytes:
     _json.field(fields, "name", _json.anything, None)  # for readers
     data_type = _json.field(fields, "type", _known_type)
     if data_type is None:
-        raise ModelError("Error parsing field 'type': Expected a known type, got UNKNOWN.")
+        raise ModelError(Problem("Expected a known type, got UNKNOWN.").below("type", "type"))
     number = _json.field(fields, "value", _one(data_type))
     return bytes(number.tobytes())
 

@@ -11,7 +11,7 @@ from anydml.drawing import Box, Line, draw_boxes, draw_graph, tensor_label
 from anydml.graphs.desc import GraphDesc
 from anydml.models.check import without_problems
 from anydml.models.commands import Dispatch
-from anydml.models.document import read_document
+from anydml.models.document import json_graph, read_document
 from anydml.models.files import Limits
 from anydml.models.model import Model, model_of
 from anydml.models.operators import Bindings, Dispatchable
@@ -24,7 +24,7 @@ def draw_file(path: Path, level: FeatureLevel) -> str:
     limits = Limits()
     document = read_document(path, limits)
     if not isinstance(document, GraphDesc) and "Nodes" in document:
-        document = GraphDesc.from_json(document)
+        document = json_graph(document)
     if isinstance(document, GraphDesc):
         return draw_graph(document, level)
     return draw_model(without_problems(model_of(document, path, limits)), level)

@@ -143,7 +143,7 @@ class OnnxModel:
         )
 
     def free_dimensions(self) -> list[str]:
-        """What must be given before every shape is known, for a message."""
+        """List the sizes that must be known before every shape is, for a message."""
         return [
             f"input {short_repr(value.name)} has free dimensions "
             + ", ".join("?" if s is None else str(s) for s in value.shape if not isinstance(s, int))

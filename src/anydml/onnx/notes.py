@@ -1,4 +1,4 @@
-"""What a report says of a node beside its verdict: known mistakes and limits of hardware."""
+"""Notes on a node beside its verdict: known mistakes and limits of hardware."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _BY_OPERATOR: Final[dict[str, Note]] = {
 
 
 def _hardware(desc: Descriptor) -> Iterator[str]:
-    """What drivers are known to refuse although the page allows it."""
+    """Yield what drivers are known to refuse although the page allows it."""
     fields = vars(desc)
     if desc.NAME == "QUANTIZED_LINEAR_CONVOLUTION" and fields["filter_scale_tensor"].sizes[1] > 1:
         yield "drivers are known to refuse a filter that is quantized per channel"
@@ -113,7 +113,7 @@ def _hardware(desc: Descriptor) -> Iterator[str]:
 
 
 def notes(item: Judged, graph: Graph) -> list[str]:
-    """What is known of a node that runs: mistakes of the provider, and limits of drivers."""
+    """List the provider's known mistakes and the limits of drivers for a node that runs."""
     if item.place == "cpu":
         return []
     note = _BY_OPERATOR.get(item.node.operator)

@@ -1,4 +1,4 @@
-"""What `anydml check MODEL.onnx` says, as lines and as JSON."""
+"""The report of `anydml check MODEL.onnx`, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Unreadable:
 
 
 class Report:
-    """What is known of a model at a feature level.
+    """The verdicts on a model at a feature level.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Report:
         return Counter(item.place for item in self.judged)
 
     def warnings(self) -> list[str]:
-        """What holds for the whole model."""
+        """List warnings about the whole model."""
         found = [*self.model.source.warnings, *self.model.free_dimensions()]
         if self.level < LOWEST_DEVICE:
             found.append(
@@ -200,7 +200,7 @@ class Report:
 
 
 def _observed(item: Judged) -> list[str]:
-    """What DirectML accepts of a node although a page forbids it."""
+    """List what DirectML accepts of a node although a page forbids it."""
     found = [
         (desc, deviation) for desc in item.descriptors for deviation in desc.deviations(LATEST)
     ]

@@ -234,7 +234,7 @@ class Descriptor:
         raise NotImplementedError
 
     def inferred(self) -> Inferred:
-        """What `infer` makes of this descriptor's inputs and attributes."""
+        """Apply `infer` to this descriptor's inputs and attributes."""
         return self.infer(self._operands(self._specs()), self.attributes())
 
     def lower(self) -> Program:
@@ -319,7 +319,7 @@ class Descriptor:
         return found
 
     def deviations(self, level: FeatureLevel) -> list[Deviation]:
-        """What DirectML accepts of this descriptor although its page forbids it."""
+        """List what DirectML accepts of this descriptor although its page forbids it."""
         if not _deviations.deviations_of(self.NAME):
             return []
         return _deviations.split(self.NAME, self._page_violations(level), level)[1]
@@ -534,10 +534,10 @@ class Descriptor:
 
     @classmethod
     def read_described(cls, record: Mapping[str, Any]) -> Self:
-        """The same if the fields are next to ``type``, or in ``desc`` or ``Desc``."""
+        """Call `read_json` with fields that are next to ``type``, or in ``desc`` or ``Desc``."""
         for below in DESCRIBED_IN:
             if below in record:
-                return _json.field(record, below, cls.read_json)
+                return _json.field(record, below, cls.read_json, shown="")
         return cls.read_json(record)
 
     def __repr__(self) -> str:

@@ -264,7 +264,7 @@ class Grid:
 
 
 def first_elements(e: Engine, batches: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
-    """Whether each batch exists, and the position of each region's channels in the flat input."""
+    """Say which batches exist, and where each region's channels begin in the flat input."""
     known = (batches >= 0) & (batches < sizes[0])
     batch = e.xp.where(known, batches, 0).astype(e.xp.int64).reshape(-1, 1, 1, 1)
     channels = e.xp.arange(sizes[1]).reshape(-1, 1, 1)

@@ -266,17 +266,26 @@ def from_json(value: Any) -> Descriptor:
     ...                "OutputTensors": [{"DataType": "FLOAT32", "Sizes": [2]}]}).axis
     0
     """
+    return _read(value, lambda problem, operator: problem.below(operator.NAME))
+
+
+def read_descriptor(value: Any) -> Descriptor:
+    """Read a descriptor as `from_json` does, with paths that begin below the operator's name."""
+    return _read(value, lambda problem, _: problem)
+
+
+def _read(value: Any, reword: Callable[[Problem, type[Descriptor]], Problem]) -> Descriptor:
     record = _json.json_object(value)
-    operator = operator_named(_json.operator_type(record))
+    operator = _json.operator_type(record, lambda name: operator_named(_json.json_string(name)))
     try:
         return operator.read_described(record)
     except ModelError as error:
+        problems = [*_json.problems_of(error)]
         desc = _json.partial_of(error)
         if isinstance(desc, Descriptor):  # also report the rules that other fields break
             below = tuple(name for name in DESCRIBED_IN if name in record)[:1]
-            rules = (
-                Problem(str(item), item.code, (*below, *members(item.path)[1:]))
-                for item in desc.violations(LATEST)
-            )
-            raise ModelError(*error.problems, *rules) from error
-        raise
+            for item in desc.violations(LATEST):
+                path = item.path.removeprefix(f"{operator.NAME}.")
+                text = str(item)[len(item.path) + 2 :]
+                problems.append(Problem.at(path, text, item.code, (*below, *members(path))))
+        raise ModelError(*(reword(problem, operator) for problem in problems)) from error

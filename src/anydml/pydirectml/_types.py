@@ -144,7 +144,7 @@ class TensorDesc:
 
     @property
     def flags(self) -> TensorFlags:
-        """Whether it is OWNED_BY_DML."""
+        """The flags of the tensor: OWNED_BY_DML or none."""
         return self._desc.flags
 
     @property

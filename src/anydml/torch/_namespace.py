@@ -28,7 +28,7 @@ _TYPES: Final[dict[Any, Any]] = {
 
 
 class Namespace:
-    """`anydml.functions._function.Library` for PyTorch.
+    """`anydml.functions._function.Library`, which documents the methods, for PyTorch.
 
     Parameters
     ----------
@@ -42,7 +42,6 @@ class Namespace:
         self._run = run
 
     def call(self, spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Any:
-        """All results."""
         results = self._run(spec, operands, attributes)
         return (results,) if isinstance(results, torch.Tensor) else results
 
@@ -65,7 +64,6 @@ class Namespace:
         return result if like is None else result.to(like.device)
 
     def indices(self, value: Any, like: Tensor, name: str = "indices") -> Tensor:
-        """Lists become int64."""
         if isinstance(value, torch.Tensor):
             return value
         if is_compiling():
@@ -74,7 +72,6 @@ class Namespace:
         return torch.as_tensor(_arguments.index_array(value, name), device=like.device)
 
     def same_type(self, value: Any, like: Tensor, name: str, like_name: str = "x") -> Tensor:
-        """Numbers and lists become the type where their values fit."""
         if isinstance(value, torch.Tensor):
             if value.dtype != like.dtype:
                 raise ArgumentTypeError(
@@ -92,11 +89,9 @@ class Namespace:
         return result.to(like.device)
 
     def value_type(self, dtype: Any) -> Any:
-        """A type with numbers."""
         return _type(dtype, "dtype", NUMBERS)
 
     def index_type(self, dtype: Any, x: Tensor, sizes: Sequence[Any]) -> Any:
-        """int64 by default."""
         if dtype is None:
             return torch.int64
         kind = _type(dtype, "index_dtype", INDEX_TYPES)
@@ -111,11 +106,9 @@ class Namespace:
         return kind
 
     def limits(self, kind: Any) -> Any:
-        """PyTorch's own."""
         return torch.iinfo(kind)
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Tensor]:
-        """By PyTorch's rules."""
         arrays = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         kind = reduce(torch.promote_types, [x.dtype for x in arrays])
         return [x.to(kind) for x in arrays]
@@ -130,39 +123,31 @@ class Namespace:
     # ---- values
 
     def zeros(self, shape: Sequence[Any], like: Tensor) -> Tensor:
-        """Of the same kind of tensor."""
         return like.new_zeros(shape)
 
     def arange(self, count: Any, like: Tensor) -> Tensor:
-        """On the same device."""
         return torch.arange(count, device=like.device)
 
     def positions(self, x: Tensor) -> Tensor:
-        """In int64."""
         return x.to(torch.int64)
 
     def is_uint64(self, x: Tensor) -> bool:
-        """As its type says."""
         return bool(x.dtype == torch.uint64)
 
     def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
-        """PyTorch warns of strides."""
-        return torch.searchsorted(x.contiguous(), values)
+        return torch.searchsorted(x.contiguous(), values)  # PyTorch warns of strides
 
     where = staticmethod(torch.where)
     clip = staticmethod(torch.clamp)
     stack = staticmethod(torch.stack)
 
     def concatenate(self, arrays: Sequence[Tensor], axis: int) -> Tensor:
-        """By `torch.cat`."""
         return torch.cat(list(arrays), axis)
 
     def flip(self, x: Tensor, axis: int) -> Tensor:
-        """A copy."""
         return x.flip(axis)
 
     def place(self, x: Tensor, shape: Sequence[Any], axis: int, start: Any, step: int) -> Tensor:
-        """As PyTorch's gradient of a slice does."""
         if x.is_complex():  # which slice_scatter does not differentiate
             parts = torch.view_as_real(x.resolve_conj())
             placed = self.place(parts, (*shape, 2), axis, start, step)
@@ -171,15 +156,13 @@ class Namespace:
         return x.new_zeros(shape).slice_scatter(x, axis, start, end, step)
 
     def sum(self, x: Tensor, axes: Sequence[int]) -> Tensor:
-        """Of no axes PyTorch would add up all."""
-        return x.sum(axes) if axes else x
+        return x.sum(axes) if axes else x  # without axes, PyTorch adds up all
 
     def is_real_or_complex(self, x: Tensor) -> bool:
-        """What PyTorch differentiates."""
         return bool(x.is_floating_point() or x.is_complex())
 
     def adjoint_weight(self, x: Tensor) -> Tensor:
-        """The conjugate: PyTorch's gradient is the direction of steepest ascent."""
+        # PyTorch's gradient is the direction of steepest ascent.
         return x.conj() if x.is_complex() else x
 
 

@@ -338,7 +338,7 @@ class Operator:
         return self.on(self.plain, operands, attributes)
 
     def call(self) -> Callable[[tuple[Any, ...], Any], Any]:
-        """What calls the function on a user's arguments."""
+        """Return the call of the function on a user's arguments."""
         spec, prepare, result_type = self.spec, self.spec.prepare, self.spec.result_class
         single = result_type is None and not spec.lists_results
         run, plain, asks = self.run, self.plain, self.asks
@@ -463,9 +463,9 @@ def _run(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Attributes)
 namespace: Final = Namespace(_run)
 
 OPERATORS: Final = {spec: Operator(spec) for spec in SPECS.values()}
-"""Of each array function."""
+"""The operators of each array function."""
 
 
 def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
-    """What calls an array function on tensors."""
+    """Return the call of an array function on tensors."""
     return OPERATORS[spec].call()

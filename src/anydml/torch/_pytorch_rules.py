@@ -1,4 +1,4 @@
-"""What PyTorch decides about the calls that `deterministic` replaces: their errors and strides."""
+"""PyTorch's errors and strides of the calls that `deterministic` replaces."""
 
 from __future__ import annotations
 

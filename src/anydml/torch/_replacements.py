@@ -1,4 +1,4 @@
-"""What `deterministic` runs in place of PyTorch's operators: the array functions.
+"""The replacements of PyTorch's operators in `deterministic`, by array functions.
 
 A replacement takes the operator's own arguments. One that writes takes `target` as well, where the
 result goes; an operator in place has the tensor itself for it, if kernels can write there.
@@ -40,7 +40,7 @@ _REDUCTIONS: Final = {
 
 
 def _bits(x: Tensor) -> Tensor:
-    """The same elements as a type that kernels move."""
+    """View the elements as a type that kernels move."""
     if x.dtype in _MOVED_TYPES:
         return x
     if x.dtype == torch.complex32:
@@ -51,7 +51,7 @@ def _bits(x: Tensor) -> Tensor:
 
 
 def _numbers(x: Tensor) -> Tensor:
-    """The same values as a type that kernels compare and combine."""
+    """Convert to a type that kernels compare and combine."""
     if x.dtype in _KERNEL_TYPES:
         return x
     if x.is_floating_point() and x.element_size() == 1:
@@ -60,7 +60,7 @@ def _numbers(x: Tensor) -> Tensor:
 
 
 def _terms(x: Tensor) -> Tensor:
-    """The same values as a type to add and multiply in: float32 for floats of 16 bits."""
+    """Convert to a type to add and multiply in: float32 for floats of 16 bits."""
     if x.is_complex():
         return x.to(torch.complex64) if x.dtype == torch.complex32 else x
     return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else _numbers(x)

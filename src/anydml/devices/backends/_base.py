@@ -1,4 +1,4 @@
-"""What a backend is to those who use it."""
+"""The interface of backends."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Backend(Protocol):
         """The most bytes that a run takes besides what is bound, without allocating anything."""
 
     def describe(self) -> tuple[str, str]:
-        """What it computes with (an instruction set, say), and on how many threads, for people."""
+        """Name what it computes with (an instruction set, say), and the number of threads."""
 
 
 def decline(bindings: dict[str, Any], threads: int) -> int | None:

@@ -19,10 +19,10 @@ Widening = Mapping[np.dtype[Any], np.dtype[Any]]
 """The type that elements of a type are computed in; others are computed in their own."""
 
 WORKING: Final[Widening] = {np.dtype(np.float16): np.dtype(np.float32)}
-"""What the CPU computes in."""
+"""The types that the CPU computes in."""
 
 EXACT: Final[Widening] = {np.dtype(kind): np.dtype(np.float64) for kind in (np.float16, np.float32)}
-"""What the reference device computes in."""
+"""The types that the reference device computes in."""
 
 
 def computed_step(call: KernelCall, widening: Widening) -> Step:

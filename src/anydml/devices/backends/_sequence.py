@@ -384,11 +384,9 @@ class HostExecutable:
         self._sequence = CallSequence(program, step_of, memory, known)
 
     def owning(self, arrays: Mapping[str, Array]) -> HostExecutable:
-        """As `Executable.owning`."""
         return HostExecutable(*self._made_of, owned=arrays)
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> None:
-        """As `Executable.run`."""
         self._sequence.run(self._made_of[2], arrays, private, threads)
 
 

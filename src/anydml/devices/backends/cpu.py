@@ -67,7 +67,7 @@ class CpuBackend:
         return HostExecutable(program, step_of, memory, dispatch)
 
     def working_nbytes(self, program: Program) -> int:
-        """As `Backend.working_nbytes`, with elementwise calls in blocks."""
+        """Implement `Backend.working_nbytes`, with elementwise calls in blocks."""
         return working_nbytes(*fuse(program), get_num_threads())
 
     def describe(self) -> tuple[str, str]:

@@ -373,7 +373,6 @@ class CudaExecutable:
         return run
 
     def owning(self, arrays: Mapping[str, Any]) -> CudaExecutable:
-        """As `Executable.owning`."""
         return CudaExecutable(*self._made_of, arrays)
 
     def run(self, arrays: Mapping[str, Any], private: bool, threads: int) -> None:
@@ -396,7 +395,7 @@ class CudaExecutable:
 
 
 def _compiled_runs(program: Program, device: int) -> tuple[Program, Mapping[str, Step]]:
-    """As `anydml.devices.backends._cuda_runs.compiled_runs`, which needs JAX."""
+    """Call `anydml.devices.backends._cuda_runs.compiled_runs`, which needs JAX."""
     try:
         from anydml.devices.backends import _cuda_runs
     except ModuleNotFoundError as error:

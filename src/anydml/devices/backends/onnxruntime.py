@@ -42,10 +42,10 @@ OLDEST: Final = (1, 28)
 """The oldest version of ONNX Runtime that is tested; 1.24 lacks kernels, 1.22 loses NaN, too."""
 
 LEAST_ELEMENTS: Final = 1 << 14
-"""Of all arrays of a run that gets a session."""
+"""Elements of all arrays of a run that gets a session."""
 
 LEAST_CALLS: Final = 8
-"""Of a run that gets a session, however small its arrays are."""
+"""Calls of a run that gets a session, however small its arrays are."""
 
 MOST_FILLED: Final = 1 << 16
 """Elements of a result that depends on no input, and is then part of the model."""
@@ -119,7 +119,7 @@ class OnnxRuntimeBackend:
         return HostExecutable(program, step_of, HostMemory(partial(block, name)))
 
     def working_nbytes(self, program: Program) -> int:
-        """As `Backend.working_nbytes`, with the memory of all sessions."""
+        """Implement `Backend.working_nbytes`, with the memory of all sessions."""
         _, runs = partition(program, joins, keeps=gets_a_session)
         sessions = sum(
             session_nbytes(traced(run, [None] * len(run.inputs))) for run in runs.values()

@@ -29,7 +29,7 @@ from anydml.ops._registry import computation, is_computed
 ENGINE: Final = JaxEngine()
 
 MOST_CONSTANT_BYTES: Final = 64 << 20
-"""Of the owned tensors of a run that are compiled as constants on a CPU; others are arguments."""
+"""Bytes of the owned tensors that a CPU's run compiles as constants; more are arguments."""
 
 _OPTIONS: Final = {
     "xla_allow_excess_precision": False,  # FLOAT16 is rounded between two calls
@@ -63,7 +63,7 @@ def options(platform: str) -> list[dict[str, Any]]:
 
 
 def first_working(platform: str, make: Callable[[dict[str, Any]], Any]) -> Any:
-    """What `make` gives for the first of the platform's options that XLA does not fail with."""
+    """Call `make` with the first of the platform's options that XLA does not fail with."""
     *others, last = options(platform)
     for one in others:
         with suppress(jax.errors.JaxRuntimeError):

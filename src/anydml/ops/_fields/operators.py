@@ -62,7 +62,7 @@ class NestedKind(Kind):
 
     def _one(self, value: Any) -> Any:
         record = _json.json_object(value)
-        name = _json.operator_type(record)
+        name = _json.operator_type(record, _json.json_string)
         for definition in self.definitions:
             if name.removeprefix(PREFIX) == definition.NAME:
                 return definition.read_described(record)

@@ -31,7 +31,7 @@ class _UnusualError(Exception):
 
 
 class _Namespace:
-    """The operations that the preparation of a call needs; few, because most are unusual."""
+    """The few operations of `Library` that usual calls need, for CuPy's own arrays."""
 
     broadcast_to = staticmethod(cupy.broadcast_to)
 
@@ -39,26 +39,21 @@ class _Namespace:
         raise _UnusualError
 
     def array(self, value: Any, name: str, like: Any = None) -> Any:
-        """CuPy's own arrays only."""
         if type(value) is not cupy.ndarray:
             raise _UnusualError
         return value
 
     def indices(self, value: Any, like: Any, name: str = "indices") -> Any:
-        """As an array; the native call looks at its type."""
-        return self.array(value, name)
+        return self.array(value, name)  # the native call checks the type
 
     def same_type(self, value: Any, like: Any, name: str, like_name: str = "x") -> Any:
-        """As an array; the native call compares the types."""
-        return self.array(value, name)
+        return self.array(value, name)  # the native call compares the types
 
     def value_type(self, dtype: Any) -> Any:
-        """As it is given: the native call knows types that the general path has understood."""
-        return dtype
+        return dtype  # the native call knows types that the general path has understood
 
     def index_type(self, dtype: Any, x: Any, sizes: Sequence[Any]) -> Any:
-        """As it is given; None is int64, NumPy's own."""
-        return dtype
+        return dtype  # the native call knows None: int64, NumPy's own
 
 
 _NAMESPACE: Final = _Namespace()
