@@ -33,14 +33,19 @@ from anydml.core.errors import (
 from anydml.core.program import ArraySpec, KernelCall, Program, Slot
 from anydml.devices.backends._base import Array, Executable, decline, out_of_range
 from anydml.devices.backends._memory import working_nbytes
-from anydml.devices.backends._sequence import CallSequence, Step, host_constants, natural_inputs
+from anydml.devices.backends._sequence import (
+    CallSequence,
+    Step,
+    direct_call,
+    host_constants,
+    natural_inputs,
+)
 from anydml.devices.threads import get_num_threads
 from anydml.libraries import DeviceArray, packed_strides
 from anydml.ops._registry import is_computed
 
 CACHE: Final = "ANYDML_CACHE_DIR"
 QUIET: Final = "ANYDML_QUIET"
-BLOCKING: Final = "ANYDML_BLOCKING"
 
 DRIVER: Final = "libcuda.so.1"
 
@@ -198,8 +203,8 @@ def bad_index(where: str, shape: tuple[int, ...], signed: bool, flat: int, value
     return out_of_range(where, shape, signed, flat, value, axis, size, note)
 
 
-def _operand(array: DeviceArray) -> tuple[int, np.dtype[Any], Any, Any]:
-    return array.address, array.dtype, array.shape, array.strides
+def _operand(array: DeviceArray) -> tuple[Any, ...]:
+    return array.dtype, array.shape, array.strides, 1, array.address, 0, -1
 
 
 class CudaKernels:
@@ -220,7 +225,6 @@ class CudaKernels:
         operands = [list(map(_operand, side)) for side in (inputs, outputs)]
         _cuda().run(kernel, self._device, self._stream, *operands, dict(attributes), private,
                     self._indices)  # fmt: skip
-        self._block()
         return -1
 
     def run_measured(self, kernel: str, x: Any, attributes: Mapping[str, Any],
@@ -235,12 +239,7 @@ class CudaKernels:
         _cuda().run_measured(
             kernel, self._device, self._stream, _operand(x), dict(attributes), operand
         )
-        self._block()
         return buffers[0]
-
-    def _block(self) -> None:
-        if os.environ.get(BLOCKING, "") not in ("", "0"):
-            self.wait()
 
     def wait(self) -> None:
         """Wait for the stream, and raise what the calls in it have found."""
@@ -345,12 +344,7 @@ class CudaExecutable:
         self._sequence = CallSequence(program, self._step, _CudaMemory(device, 0), known)
         self._checks = any(call.indices is not None for call in program.calls)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
-        self.direct: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda bindings: None
-        single = self._sequence.single()
-        if computed and single is not None and hasattr(single[0], "direct"):
-            slots = {slot.name: slot for slot in program.inputs}
-            inputs = [slots[str(name)] for name in single[1]]
-            self.direct = single[0].direct(inputs, program.outputs)
+        self.direct = direct_call(program, self._sequence)
 
     def _step(self, call: KernelCall) -> Step:
         if call.kernel in self._runs:
