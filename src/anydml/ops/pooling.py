@@ -82,7 +82,7 @@ class Tensors(Pooling):
         more = known(self._partial_windows, found)
         if more is UNKNOWN or not any(more):
             return found
-        ends = tuple(sum(pair) for pair in zip(found["end_padding"], more, strict=True))
+        ends = tuple(map(sum, zip(found["end_padding"], more, strict=True)))
         return {**found, "end_padding": ends, "partial": more}
 
     def _partial_windows(self, attributes: Attributes) -> tuple[int, ...]:
