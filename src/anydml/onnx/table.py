@@ -351,4 +351,7 @@ HOST: Final = frozenset((
 ))  # fmt: skip
 """Operators on sequences and optionals, and control flow: no tensors that DirectML computes."""
 
+SHADERS: Final = frozenset(("DFT", "GridSample", "STFT"))
+"""Operators that the provider computes with compute shaders of its own."""
+
 Query = Callable[[Node, Operands], str]
