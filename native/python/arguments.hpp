@@ -2,13 +2,8 @@
 // become numbers.
 #pragma once
 
-#include <new>
-#include <string>
-#include <vector>
-
-#include "memory_call.hpp"
+#include "library.hpp"
 #include "shape_rules.hpp"
-#include "tensor_memory.hpp"
 #include "types.hpp"
 
 namespace anydml::python {
@@ -17,7 +12,7 @@ namespace anydml::python {
 inline PyArray_Descr* descr_of_type(PyObject* object) {
   int overflow = 0;  // then -1, which is never a code
   return descr_of_code(PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow)
-                                                 : tensors::code_of(object));
+                                                 : code_of_tensors(object));
 }
 
 // The position of an index type; -1 for other types.
@@ -82,35 +77,6 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
   }
   return true;
 }
-
-// A vector with inline storage for small sizes, because allocation is slow for a small call.
-// Elements are constructed on first access.
-template <class Kind, std::size_t kInlineCount>
-class InlineVector {
- public:
-  InlineVector() {}
-  ~InlineVector() {
-    for (std::size_t i = 0; i < inline_count_; ++i) inline_members()[i].~Kind();
-  }
-  InlineVector(const InlineVector&) = delete;
-  InlineVector& operator=(const InlineVector&) = delete;
-
-  Kind* make(std::size_t count) {
-    if (count > kInlineCount) {
-      many_ = std::vector<Kind>(count);
-      return many_.data();
-    }
-    for (; inline_count_ < count; ++inline_count_) new (inline_members() + inline_count_) Kind;
-    return inline_members();
-  }
-
- private:
-  Kind* inline_members() { return reinterpret_cast<Kind*>(inline_); }
-
-  alignas(Kind) unsigned char inline_[kInlineCount * sizeof(Kind)];
-  std::size_t inline_count_ = 0;
-  std::vector<Kind> many_;
-};
 
 // The operands and arguments of a function call.
 struct Arguments {
@@ -193,21 +159,5 @@ struct Arguments {
     }
   }
 };
-
-// The number of values that a function call takes as operands and arguments.
-inline Py_ssize_t taken(const Kernel& kernel) {
-  return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
-         static_cast<Py_ssize_t>(kernel.arguments.size());
-}
-
-// The number of threads that a call may use; -1 with an exception set.
-int threads_now();
-
-// The kernel of a name, which must have a function call; ArgumentError otherwise.
-const Kernel& kernel_with_function(const std::string& name);
-
-// A Python function with the kernel as its `self`. It uses the interpreter's own calling
-// convention: nanobind's costs as much as a kernel does on 16 elements.
-nanobind::object bound_to(const Kernel& kernel, PyMethodDef& definition);
 
 }  // namespace anydml::python

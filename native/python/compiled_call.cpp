@@ -3,7 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "kernel.hpp"
+#include <algorithm>
+
+#include "library.hpp"
 
 namespace nb = nanobind;
 
@@ -116,27 +118,22 @@ class CompiledCall {
     if (slots_.size() > kMaxOperands) return nullptr;  // checked at every dispatch
     Operand operands[kMaxOperands];
     for (std::size_t i = 0; i < slots_.size(); ++i)
-      if (!describe(slots_[i], operands[i].tensor)) return "a tensor that no array can be";
+      if (!describe(slots_[i], operands[i])) return "a tensor that no array can be";
     return validate(kernel_, call(operands, 1));
   }
 
   // The tensor of a slot, as a packed array binds it.
-  static bool describe(const Slot& slot, Tensor& tensor) {
+  static bool describe(const Slot& slot, Operand& operand) {
     const std::size_t rank = slot.sizes.size();
     const TypeFacts facts = facts_of(static_cast<DataType>(slot.type));
     if (!facts.in_numpy || facts.kind == 'c' || rank > std::size_t{kMaxRank}) return false;
     if (slot.padding < 0 || static_cast<std::size_t>(slot.padding) > rank) return false;
-    tensor.type = facts.type;
-    tensor.element_size = facts.size;
-    for (std::size_t i = 0; i < rank; ++i) {
-      if (i >= static_cast<std::size_t>(slot.padding))
-        tensor.layout.push(slot.sizes[i], 0);
-      else if (slot.sizes[i] != 1)
-        return false;
-    }
-    if (!tensor.layout.normalize_checked(tensor.element_size)) return false;
-    set_packed_strides(tensor.layout, tensor.element_size);
-    return true;
+    operand.tensor.type = facts.type;
+    operand.tensor.element_size = facts.size;
+    const auto padding = slot.sizes.begin() + slot.padding;
+    return std::all_of(slot.sizes.begin(), padding, [](Int size) { return size == 1; }) &&
+           set_packed_layout(slot.sizes.end() - padding, slot.sizes.data() + slot.padding,
+                             operand) == nullptr;
   }
 
   bool member(PyObject*& bound, const Slot& slot) const {

@@ -1,6 +1,4 @@
-// GPU bindings: kernels by name on device memory, and what Python needs of the driver. Operands are
-// (address, dtype, shape, strides in bytes). The caller (src/anydml/devices/backends/cuda.py)
-// validates them and keeps them alive until the work has run.
+// GPU bindings: what Python needs of the driver and the compiler. Calls of kernels are in call.cpp.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -20,146 +18,7 @@ namespace {
 
 using cuda::Queue;
 
-[[noreturn]] void refuse(const char* kernel, const std::string& what) {
-  raise_argument(std::string(kernel) + ": " + what);
-}
-
-Int number(const char* kernel, PyObject* object) {
-  const Int value = PyLong_AsLongLong(object);
-  if (value == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    refuse(kernel, "expected sizes and strides of 64 bits");
-  }
-  return value;
-}
-
-Operand operand_on_device(const char* kernel, nb::handle object) {
-  PyObject* const parts = object.ptr();
-  if (PyTuple_Check(parts) == 0 || PyTuple_GET_SIZE(parts) != 4) refuse(kernel, "no operand");
-  PyObject *const sizes = PyTuple_GET_ITEM(parts, 2), *const strides = PyTuple_GET_ITEM(parts, 3);
-  PyObject* const dtype = PyTuple_GET_ITEM(parts, 1);
-  const auto address =
-      static_cast<std::uintptr_t>(PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(parts, 0)));
-  Operand operand;
-  operand.data = reinterpret_cast<void*>(address);
-  Tensor& tensor = operand.tensor;
-  if (PyArray_DescrCheck(dtype) == 0 ||
-      !element_of(reinterpret_cast<PyArray_Descr*>(dtype), tensor.type, tensor.element_size))
-    refuse(kernel, "a type that no kernel takes");
-  if (PyTuple_Check(sizes) == 0 || PyTuple_Check(strides) == 0 ||
-      PyTuple_GET_SIZE(sizes) > kMaxRank || PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides))
-    refuse(kernel, "too many axes");
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes); ++i)
-    tensor.layout.push(number(kernel, PyTuple_GET_ITEM(sizes, i)),
-                       number(kernel, PyTuple_GET_ITEM(strides, i)));
-  if (!tensor.layout.normalize_checked(tensor.element_size))
-    refuse(kernel, "expected at most 2^48 elements, within the address space");
-  // A GPU faults on misaligned elements, where a processor only takes a little longer.
-  const std::uintptr_t size = static_cast<std::uintptr_t>(tensor.element_size);
-  std::uintptr_t low_bits = tensor.layout.count() == 0 ? 0 : address;
-  for (int i = 0; i < tensor.layout.rank; ++i)
-    if (tensor.layout.sizes[i] > 1)
-      low_bits |= static_cast<std::uintptr_t>(tensor.layout.strides[i]);
-  if (low_bits % (size < 8 ? size : 8) != 0) refuse(kernel, "expected elements that are aligned");
-  return operand;
-}
-
-// The operands of a call on a device.
-struct Operands {
-  std::vector<Operand> operands, members;
-
-  void add(const Kernel& kernel, nb::handle objects, bool list, int expected) {
-    std::vector<Operand>& to = list ? members : operands;
-    int count = 0;
-    for (nb::handle one : objects) {
-      to.push_back(operand_on_device(kernel.name, one));
-      to.back().descr = reinterpret_cast<PyArray_Descr*>(PyTuple_GET_ITEM(one.ptr(), 1));
-      ++count;
-    }
-    if (!list && count != expected) refuse(kernel.name, "other operands than it takes");
-  }
-
-  Call call(const std::vector<Int>& numbers) const {
-    Call result;
-    result.operands = operands.data();
-    result.list.operands = members.data();
-    result.list.count = members.size();
-    result.numbers = numbers.data();
-    result.number_count = numbers.size();
-    return result;
-  }
-};
-
-const Kernel& kernel_on_device(const std::string& name) {
-  const Kernel& kernel = find_kernel(name);
-  if (kernel.enqueue == nullptr) raise_device(name + ": this operator has no kernel for CUDA yet");
-  return kernel;
-}
-
 void* stream_of(std::uintptr_t stream) { return reinterpret_cast<void*>(stream); }
-
-// `indices`: the name of the index operand in messages, and the number of leading sizes of 1 that
-// it and the data have and the kernel does not see; None for the name that array functions use.
-cuda::CallName name_of(const Kernel& kernel, nb::handle indices) {
-  if (indices.is_none()) return {std::string(kernel.name) + ": indices"};
-  const auto parts = nb::cast<nb::tuple>(indices);
-  return {nb::cast<std::string>(parts[0]), nb::cast<int>(parts[1]), nb::cast<int>(parts[2])};
-}
-
-void run(const std::string& name, int device, std::uintptr_t stream, nb::handle inputs,
-         nb::handle outputs, const nb::dict& attributes, bool output_is_private,
-         nb::handle indices) {
-  const Kernel& kernel = kernel_on_device(name);
-  translate_exceptions(kernel.name, [&] {
-    Operands operands;
-    operands.add(kernel, inputs, kernel.list == Lists::inputs, kernel.inputs);
-    operands.add(kernel, outputs, kernel.list == Lists::outputs, kernel.outputs);
-    const std::vector<Int> numbers = numbers_of(kernel, attributes);
-    Call call = operands.call(numbers);
-    call.output_is_private = output_is_private;
-    if (const char* const wrong = validate(kernel, call)) refuse(kernel.name, wrong);
-    const cuda::CallName call_name = name_of(kernel, indices);
-    without_gil(kDriver, [&] {
-      cuda::Device& gpu = cuda::device_at(device);
-      gpu.refuse_bad_indices();
-      Queue queue(gpu, stream_of(stream));
-      queue.name_call(call_name);
-      kernel.enqueue(call, queue);
-    });
-  });
-}
-
-// Calls a kernel whose output size depends on the data: `make` returns an operand of a given size.
-void run_measured(const std::string& name, int device, std::uintptr_t stream, nb::handle input,
-                  const nb::dict& attributes, const nb::object& make) {
-  const Kernel& kernel = kernel_on_device(name);
-  translate_exceptions(kernel.name, [&] {
-    if (!kernel.measured) refuse(kernel.name, "no kernel whose output's size the data decide");
-    Operand operands[2] = {operand_on_device(kernel.name, input), {}};
-    const std::vector<Int> numbers = numbers_of(kernel, attributes);
-    Call call;
-    call.operands = operands;
-    call.numbers = numbers.data();
-    call.number_count = numbers.size();
-    Results results;
-    if (const char* const wrong = validate_input(kernel, call, results)) refuse(kernel.name, wrong);
-    nb::object output;
-    const auto make_result = [&](Int size) {
-      output = make(size);
-      operands[1] = operand_on_device(kernel.name, output);
-      if (const char* const wrong = validate_measured(kernel, call, size))
-        refuse(kernel.name, wrong);
-      return operands + 1;
-    };
-    without_gil(kDriver, [&] {
-      cuda::Device& gpu = cuda::device_at(device);
-      gpu.refuse_bad_indices();
-      Queue queue(gpu, stream_of(stream));
-      kernel.measured->enqueue(call, queue,
-                               [&](Int size) { return make_outside(queue, make_result, size); });
-    });
-  });
-}
 
 // Device memory owned by this library, for operands that no other library holds.
 class Buffer {
@@ -242,7 +101,8 @@ void release_exported(dlpack::Managed* managed) {
 // consumer releases the capsule.
 nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int code, int bits,
                       const std::vector<Int>& sizes) {
-  if (sizes.size() > kMaxRank) refuse("dlpack", "too many axes");
+  if (sizes.size() > kMaxRank)
+    raise_argument("dlpack: expected at most 64 axes, got " + std::to_string(sizes.size()));
   auto exported = std::make_unique<Exported>();
   Int stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
@@ -443,9 +303,6 @@ void bind_cuda(nb::module_& module) {
   cuda.def("kernels", &kernels);
   cuda.def("in_use", &in_use);
   cuda.def("indices_open", &indices_open);
-  cuda.def("run", &run, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-           nb::arg().none());
-  cuda.def("run_measured", &run_measured);
   cuda.def("dlpack", &capsule_of);
   cuda.def("upload", &upload);
   cuda.def("download", &download);

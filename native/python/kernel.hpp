@@ -1,8 +1,8 @@
 // A kernel as its callers know it: what it takes, whether operands fit together, how it runs.
 //
-// Each family registers its kernels (kernels/*.cpp), and three callers look them up by name: calls
-// with operands that Python has checked (call_by_name.cpp), fast calls of array functions
-// (function_call.cpp) and the dispatch of compiled operators (compiled_call.cpp).
+// Each family registers its kernels (kernels/*.cpp), and three callers look them up by name: array
+// functions and backends (call.cpp), the dispatch of compiled operators (compiled_call.cpp) and XLA
+// (xla_ffi.cpp).
 //
 // The attributes of a call are numbers in the order that the kernel declares: integers as they are,
 // bools as 0 and 1, words by their code, floats by the bits of a double, arrays one by one.
@@ -27,8 +27,8 @@ struct List {
   const Operand* operands = nullptr;
   PyObject* const* arrays = nullptr;
   std::size_t count = 0;
-  const Operand* same_layout = nullptr;  // the type and layout of all members, if they share one
-  void* const* addresses = nullptr;      // of members that share a layout and are not arrays
+  const Operand* same_layout = nullptr;  // of all members, if they share one
+  void* const* addresses = nullptr;      // of members that share a layout
 
   // Member i; null if it is not an array that a kernel takes.
   const Tensor* get(std::size_t i, Operand& operand, void*& data) const {
@@ -37,8 +37,7 @@ struct List {
       return &operands[i].tensor;
     }
     if (same_layout != nullptr) {
-      data = addresses != nullptr ? addresses[i]
-                                  : PyArray_DATA(reinterpret_cast<PyArrayObject*>(arrays[i]));
+      data = addresses[i];
       return &same_layout->tensor;
     }
     if (!operand_of(arrays[i], operand)) return nullptr;
@@ -262,8 +261,9 @@ std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attribut
 // The thread limit of a call outside every num_threads block.
 int threads_of_process();
 
-void bind_call_by_name(nanobind::module_& module);
-void bind_function_call(nanobind::module_& module);
+void bind_call(nanobind::module_& module);  // after bind_cuda
+void bind_numpy(nanobind::module_& module);
+void bind_tensors(nanobind::module_& module);
 void bind_compiled_call(nanobind::module_& module);
 void bind_cuda(nanobind::module_& module);
 void bind_xla(nanobind::module_& module);

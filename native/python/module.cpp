@@ -1,7 +1,7 @@
 // The extension module: bindings, and the host side of the GPU kernels, built for the oldest
 // processor. The CPU kernels are libraries that it loads.
 #define ANYDML_IMPORT_NUMPY
-#include "memory_call.hpp"
+#include "kernel.hpp"
 #include "types.hpp"
 
 #include <string>
@@ -35,11 +35,11 @@ NB_MODULE(_bindings, module) {
   module.def("pool_peak", &anydml::pool_peak);
   module.def("set_pool_limit", [](std::size_t bytes) { anydml::pool_set_limit(bytes); });
   bind_types(module);
-  bind_call_by_name(module);
-  bind_function_call(module);
-  bind_memory_call(module);
   bind_compiled_call(module);
   bind_cuda(module);
+  bind_call(module);
+  bind_numpy(module);
+  bind_tensors(module);
   bind_xla(module);
   bind_call_key(module);
   bind_chain(module);

@@ -1,8 +1,13 @@
 #include "numpy.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <bit>
 
+#include "kernel.hpp"
 #include "types.hpp"
+
+namespace nb = nanobind;
 
 namespace anydml::python {
 namespace {
@@ -175,6 +180,55 @@ Extent extent_of(const Operand& operand) {
   }
   const auto base = reinterpret_cast<std::uintptr_t>(operand.data);
   return {base + static_cast<std::uintptr_t>(low), base + static_cast<std::uintptr_t>(high)};
+}
+
+namespace {
+
+// The array of a result. `call` and `purpose` appear in the message if the allocation fails.
+nb::object empty(nb::tuple shape, nb::handle dtype, const char* call, const char* purpose) {
+  PyArray_Descr* descr = nullptr;
+  if (PyArray_DescrConverter(dtype.ptr(), &descr) == NPY_FAIL) throw nb::python_error();
+  const nb::object owner = nb::steal(reinterpret_cast<PyObject*>(descr));
+  if (shape.size() > static_cast<std::size_t>(kMaxRank))
+    raise_argument(std::string(call) + ": expected at most 64 axes of " + purpose + ", got " +
+                   std::to_string(shape.size()));
+  npy_intp dims[kMaxRank];
+  int rank = 0;
+  for (nb::handle size : shape) {
+    const Py_ssize_t number = PyLong_AsSsize_t(size.ptr());
+    if (number < 0) {
+      if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
+        throw nb::python_error();
+      PyErr_Clear();
+      raise_allocation(call, shape, descr, purpose);
+    }
+    dims[rank++] = number;
+  }
+  return allocated(call, purpose, rank, dims, descr);
+}
+
+// Returns the array itself, or a row-major copy at an address that is a multiple of 64. XLA reads
+// such an array in place. It copies any other array on its own thread, which for a small call takes
+// longer than the call. `copy` forces a copy; `call` names the call in messages.
+nb::object aligned(nb::handle array, bool copy, const char* call) {
+  if (!PyArray_CheckExact(array.ptr()))
+    raise_argument(std::string(call) + ": expected an array of NumPy");
+  auto* const source = reinterpret_cast<PyArrayObject*>(array.ptr());
+  const bool in_place = PyArray_IS_C_CONTIGUOUS(source) &&
+                        reinterpret_cast<std::uintptr_t>(PyArray_DATA(source)) % 64 == 0;
+  if (PyArray_SIZE(source) == 0 || (in_place && !copy)) return nb::borrow(array);
+  nb::object copied = nb::steal(reinterpret_cast<PyObject*>(new_aligned_copy(source)));
+  if (!copied.is_valid())
+    raise_set(call, static_cast<unsigned long long>(PyArray_NBYTES(source)),
+              "a copy of an operand");
+  return copied;
+}
+
+}  // namespace
+
+void bind_numpy(nb::module_& module) {
+  module.def("empty", &empty);
+  module.def("aligned", &aligned);
 }
 
 }  // namespace anydml::python

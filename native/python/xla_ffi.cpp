@@ -19,7 +19,7 @@
 
 #include "../cpu/runtime/with_type.hpp"
 #include "../cuda/host/device.hpp"
-#include "kernel.hpp"
+#include "library.hpp"
 
 namespace nb = nanobind;
 
@@ -27,7 +27,7 @@ namespace anydml::python {
 namespace {
 
 constexpr std::size_t kHead = 3;  // numbers before the kernel's own
-constexpr const char* kOthers = "expected a kernel's own attributes and operands";
+constexpr const char* kOthers = "not a call that anydml.jax makes";
 
 PyObject* describe = nullptr;  // takes an exception and returns its message, or null
 
@@ -50,23 +50,13 @@ PyArray_Descr* complex_descr(DataType type) {
 
 void set_operand(const xla::Buffer& buffer, Operand& operand) {
   const TypeFacts* const facts = facts_of_xla(buffer.type);
-  if (facts == nullptr || buffer.rank > kMaxRank) throw Refused{"an operand that no kernel takes"};
+  if (facts == nullptr) throw Refused{"expected operands of types that kernels take"};
   operand.data = buffer.data;
   operand.descr = complex_descr(facts->type);
   operand.tensor.type = facts->operand_type();
   operand.tensor.element_size = facts->size;
-  const int rank = static_cast<int>(buffer.rank);
-  Int strides[kMaxRank];
-  Int step = facts->size;
-  for (int i = rank; i-- > 0;) {
-    strides[i] = step;
-    step *= buffer.sizes[i] > 0 ? buffer.sizes[i] : 1;
-  }
-  Layout& layout = operand.tensor.layout;
-  layout.rank = 0;
-  for (int i = 0; i < rank; ++i) layout.push(buffer.sizes[i], strides[i]);
-  if (!layout.normalize_checked(facts->size))
-    throw Refused{"an operand of more than 2^48 elements"};
+  if (const char* const wrong = set_packed_layout(buffer.rank, buffer.sizes, operand))
+    throw Refused{wrong};
 }
 
 // The call that a frame describes.

@@ -239,49 +239,6 @@ void workers_take_no_signals() {
   ++passed;
 }
 
-// A worker that is woken or preempted is moved to another processor only for a moment.
-void workers_get_their_processors_back() {
-#if defined(__linux__)
-  cpu_set_t all;
-  if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) < 2) return;
-  const pthread_t own = pthread_self();
-  const auto met = [&](microseconds still) {
-    Meeting meeting(2);
-    std::atomic<bool> back{false};
-    parallel_chunks(2, 2, [&](Int) {
-      EXPECT(meeting.join(), "not all threads came");
-      if (pthread_equal(pthread_self(), own) != 0) return;
-      cpu_set_t now;
-      back = sched_getaffinity(0, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &all);
-      std::this_thread::sleep_for(still);  // the caller lends it its own processor
-    });
-    return back.load();
-  };
-  // On a busy machine the worker may be in the middle of a move.
-  const auto meet = [&](microseconds still) {
-    bool back = met(still);
-    for (int again = 0; again < 100 && !back; ++again) back = met(microseconds(0));
-    EXPECT(back, "a worker does not get all of its %d processors back", CPU_COUNT(&all));
-  };
-  for (int round = 0; round < scaled(60); ++round) {
-    meet(microseconds(round % 2 * 2000));
-    std::this_thread::sleep_for(microseconds(500));  // the worker sleeps
-    // Called from each processor in turn, and so from that of the worker too.
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &all)) continue;
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      if (sched_setaffinity(0, sizeof(one), &one) != 0) continue;
-      meet(microseconds(0));
-      std::this_thread::sleep_for(microseconds(300));
-    }
-    EXPECT(sched_setaffinity(0, sizeof(all), &all) == 0, "affinity");
-  }
-#endif
-  ++passed;
-}
-
 void threads_follow_affinity() {
   EXPECT(available_threads() >= 1, "%d", available_threads());
 #if defined(__linux__)
@@ -411,7 +368,6 @@ int main() {
   no_lost_wake_up(random);
   slow_workers(random);
   workers_take_no_signals();
-  workers_get_their_processors_back();
   threads_follow_affinity();
   fork_in_the_middle();
   std::printf("%ld passed, 0 failed\n", passed);

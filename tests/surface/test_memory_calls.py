@@ -122,7 +122,7 @@ def test_what_else_is_declined():
 
 
 def test_wrong_calls():
-    with pytest.raises(TypeError, match=r"tile\(\) takes 5 values, got 4"):
+    with pytest.raises(TypeError, match=r"tile\(\) takes 5 arguments, got 4"):
         native.memory_call("tile")(None, None, make, block(X))
     with pytest.raises(dml.ArgumentError, match="kernel: expected one that is registered"):
         native.memory_call("nothing")

@@ -9,10 +9,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +16,6 @@
 #include <mutex>
 #include <new>
 #include <thread>
-#include <utility>
 
 #include "control_groups.hpp"
 
@@ -43,7 +38,7 @@ constexpr std::size_t kMinStackBytes = std::size_t{1} << 20;  // some systems gi
 // pass of the same operator, short enough not to take a core from other threads.
 constexpr std::chrono::microseconds kIdleSpin{30};
 
-// How long the caller spins for busy workers before it intervenes.
+// How long the caller spins for busy workers before it sleeps.
 constexpr std::chrono::microseconds kDoneSpin{50};
 
 template <class Ready>
@@ -59,83 +54,6 @@ bool spin(std::chrono::microseconds limit, Ready ready) {
   return ready();
 }
 
-// Linux wakes a thread on the processor where it went to sleep. On a virtual machine it does so
-// even if the caller is running there and another processor is idle, because it takes an idle
-// virtual processor for one that its host has preempted. The worker would then wait until the job
-// is over. So a worker that sleeps on its caller's processor is woken with that processor removed
-// from its affinity mask, which the worker restores when it runs.
-#if defined(__linux__)
-int current_cpu() { return sched_getcpu(); }
-pid_t current_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
-
-class CpuExclusion {
- public:
-  void begin(pid_t thread, int cpu) {
-    if (cpu < 0 || cpu >= CPU_SETSIZE) return;
-    if (sched_getaffinity(thread, sizeof(allowed_), &allowed_) != 0) return;
-    cpu_set_t others = allowed_;
-    CPU_CLR(cpu, &others);
-    active_ = CPU_COUNT(&others) > 0 && sched_setaffinity(thread, sizeof(others), &others) == 0;
-  }
-  void end() {
-    if (active_) sched_setaffinity(0, sizeof(allowed_), &allowed_);
-    active_ = false;
-  }
-
- private:
-  cpu_set_t allowed_;
-  bool active_ = false;
-};
-
-// A worker that the system preempts in the middle of a chunk runs again only after some
-// milliseconds, and its caller would wait for it. The caller instead moves the worker to its own
-// processor, by the affinity mask, and sleeps.
-class Donation {
- public:
-  // Call twice with a delay: returns whether the thread did not run in between.
-  bool is_preempted(pthread_t thread) {
-    clockid_t clock;
-    timespec now;
-    if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &now) != 0) return false;
-    const int64_t before = std::exchange(ran_, now.tv_sec * int64_t{1000000000} + now.tv_nsec);
-    return ran_ - before < std::chrono::nanoseconds(kDoneSpin).count() / 4;
-  }
-  void begin(pid_t thread) {
-    const int cpu = current_cpu();
-    if (cpu < 0 || cpu >= CPU_SETSIZE) return;
-    if (sched_getaffinity(thread, sizeof(allowed_), &allowed_) != 0) return;
-    cpu_set_t here;
-    CPU_ZERO(&here);
-    CPU_SET(cpu, &here);
-    active_ = sched_setaffinity(thread, sizeof(here), &here) == 0;
-  }
-  bool active() const { return active_; }
-  void end(pid_t thread) {
-    sched_setaffinity(thread, sizeof(allowed_), &allowed_);
-    active_ = false;
-  }
-
- private:
-  int64_t ran_ = 0;
-  cpu_set_t allowed_;
-  bool active_ = false;
-};
-#else
-int current_cpu() { return -1; }
-int current_thread() { return 0; }
-
-struct CpuExclusion {
-  void begin(int, int) {}
-  void end() {}
-};
-struct Donation {
-  bool is_preempted(pthread_t) { return false; }
-  void begin(int) {}
-  bool active() const { return false; }
-  void end(int) {}
-};
-#endif
-
 class Pool;
 
 struct Worker {
@@ -144,13 +62,6 @@ struct Worker {
   std::mutex mutex;  // for all members below
   std::condition_variable wake;
   bool asleep = false;
-  int cpu = -1;  // where it sleeps
-  decltype(current_thread()) id = 0;
-  CpuExclusion cpu_exclusion;
-  // Used by the caller while the worker is in its job.
-  pthread_t thread;
-  std::atomic<bool> inside{false};
-  Donation donation;
 };
 
 class Pool {
@@ -167,8 +78,7 @@ class Pool {
     chunks_ = chunks;
     next_.store(0, std::memory_order_relaxed);
     state_.fetch_add(kGeneration + kOpen, std::memory_order_acq_rel);
-    const int cpu = current_cpu();
-    for (int i = 0; i < std::min(active_count_, workers_); ++i) wake(*all_[i], cpu);
+    for (int i = 0; i < std::min(active_count_, workers_); ++i) wake(*all_[i]);
     work();
     // Close the job: no worker enters from here on; wait for those that did.
     state_.fetch_sub(kOpen, std::memory_order_acq_rel);
@@ -196,25 +106,10 @@ class Pool {
   void wait_for_workers() {
     const auto done = [&] { return (state_.load(std::memory_order_acquire) & kEntered) == 0; };
     if (spin(kDoneSpin, done)) return;
-    for_each_busy_worker([](Worker& worker) { worker.donation.is_preempted(worker.thread); });
-    if (spin(kDoneSpin, done)) return;
-    for_each_busy_worker([](Worker& worker) {
-      if (worker.donation.is_preempted(worker.thread)) worker.donation.begin(worker.id);
-    });
-    {
-      std::unique_lock<std::mutex> lock(done_mutex_);
-      state_.fetch_or(kWaiting, std::memory_order_acq_rel);
-      done_.wait(lock, done);
-      state_.fetch_and(~kWaiting, std::memory_order_acq_rel);
-    }
-    for (int i = 0; i < std::min(active_count_, workers_); ++i)
-      if (all_[i]->donation.active()) all_[i]->donation.end(all_[i]->id);
-  }
-
-  template <class Body>
-  void for_each_busy_worker(Body&& body) {
-    for (int i = 0; i < std::min(active_count_, workers_); ++i)
-      if (all_[i]->inside.load(std::memory_order_acquire)) body(*all_[i]);
+    std::unique_lock<std::mutex> lock(done_mutex_);
+    state_.fetch_or(kWaiting, std::memory_order_acq_rel);
+    done_.wait(lock, done);
+    state_.fetch_and(~kWaiting, std::memory_order_acq_rel);
   }
 
   // Whether a job is open that this worker has not been in.
@@ -244,12 +139,11 @@ class Pool {
     done_.notify_one();
   }
 
-  void wake(Worker& worker, int cpu) {
+  void wake(Worker& worker) {
     {
       std::lock_guard<std::mutex> lock(worker.mutex);
       if (!worker.asleep) return;
       worker.asleep = false;
-      if (worker.cpu == cpu) worker.cpu_exclusion.begin(worker.id, cpu);
     }
     worker.wake.notify_one();
   }
@@ -259,19 +153,14 @@ class Pool {
     // A thread that opens a job after this check sees `asleep` set.
     if (is_new(state_.load(std::memory_order_acquire), seen)) return;
     worker.asleep = true;
-    worker.cpu = current_cpu();
     worker.wake.wait(lock, [&] { return !worker.asleep; });
-    worker.cpu_exclusion.end();
   }
 
   [[noreturn]] void loop(Worker& worker) {
-    worker.id = current_thread();
     uint64_t seen = 0;
     for (;;) {
       while (spin(kIdleSpin, [&] { return enter(seen); })) {
-        worker.inside.store(true, std::memory_order_release);
         if (worker.index < active_count_) work();
-        worker.inside.store(false, std::memory_order_release);
         leave();
       }
       sleep(worker, seen);
@@ -303,7 +192,8 @@ class Pool {
         if (worker == nullptr) break;
         worker->pool = this;
         worker->index = workers_;
-        if (pthread_create(&worker->thread, &attributes, main, worker) != 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, &attributes, main, worker) != 0) {
           delete worker;
           break;
         }

@@ -40,7 +40,6 @@ from anydml.ops._registry import is_computed
 
 CACHE: Final = "ANYDML_CACHE_DIR"
 QUIET: Final = "ANYDML_QUIET"
-BLOCKING: Final = "ANYDML_BLOCKING"
 
 DRIVER: Final = "libcuda.so.1"
 
@@ -198,8 +197,8 @@ def bad_index(where: str, shape: tuple[int, ...], signed: bool, flat: int, value
     return out_of_range(where, shape, signed, flat, value, axis, size, note)
 
 
-def _operand(array: DeviceArray) -> tuple[int, np.dtype[Any], Any, Any]:
-    return array.address, array.dtype, array.shape, array.strides
+def _operand(array: DeviceArray) -> tuple[Any, ...]:
+    return array.dtype, array.shape, array.strides, 1, array.address, 0, -1
 
 
 class CudaKernels:
@@ -220,7 +219,6 @@ class CudaKernels:
         operands = [list(map(_operand, side)) for side in (inputs, outputs)]
         _cuda().run(kernel, self._device, self._stream, *operands, dict(attributes), private,
                     self._indices)  # fmt: skip
-        self._block()
         return -1
 
     def run_measured(self, kernel: str, x: Any, attributes: Mapping[str, Any],
@@ -235,12 +233,7 @@ class CudaKernels:
         _cuda().run_measured(
             kernel, self._device, self._stream, _operand(x), dict(attributes), operand
         )
-        self._block()
         return buffers[0]
-
-    def _block(self) -> None:
-        if os.environ.get(BLOCKING, "") not in ("", "0"):
-            self.wait()
 
     def wait(self) -> None:
         """Wait for the stream, and raise what the calls in it have found."""

@@ -1,0 +1,637 @@
+// Calls of kernels, in one way for all libraries (library.hpp): operands are read, attributes
+// become numbers, the kernel's shape rule is applied, results are allocated or outputs validated,
+// and the kernel runs on the processor or is put into a stream.
+//
+// - function_call(name): call(kind, inputs.., arguments..), the quick way of the array functions,
+//   with NumPy's arrays and arguments exactly as the user passed them.
+// - memory_call(name): call(kind, place, make, inputs.., attributes..), on any library's memory.
+//   `place` is None for host memory, else the pair (device, stream); without `make`, operands and
+//   results are tensors of PyTorch in host memory. The attributes are the kernel's in its own
+//   order, with a number in place of an attribute of two; then the sizes of a list of results, and
+//   the type of a result or its code.
+// - run and run_measured: by name, on operands that Python has checked, into outputs of the caller.
+//   They are validated again, because they can have changed since.
+//
+// `kind` is the class of several results, or None. The first two return None where anything is
+// unusual, a shape rule declines or an index is bad: no memory that a caller sees has been written
+// then. The general path finds out why.
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "../cuda/host/compiler.hpp"
+#include "arguments.hpp"
+
+namespace nb = nanobind;
+
+namespace anydml::python {
+namespace {
+
+bool place_of(PyObject* object, Place& place) {
+  if (object == Py_None) return true;
+  Int device;
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2 ||
+      !integer_of(PyTuple_GET_ITEM(object, 0), device) || device < 0 ||
+      !address_of(PyTuple_GET_ITEM(object, 1), place.stream))
+    return false;
+  place.device = static_cast<int>(device);
+  return true;
+}
+
+bool is_list(PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); }
+
+// References to the members of a list: another thread or a finalizer may remove them meanwhile.
+class Members {
+ public:
+  Members() = default;
+  ~Members() {
+    for (Py_ssize_t i = 0; i < few_count_; ++i) Py_DECREF(few_[i]);
+  }
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+
+  PyObject* const* hold(const char* call, PyObject* sequence, std::size_t& count) {
+    if (is_list(sequence) && PySequence_Fast_GET_SIZE(sequence) <= kFew) {
+      for (; few_count_ < PySequence_Fast_GET_SIZE(sequence); ++few_count_)
+        few_[few_count_] = Py_NewRef(PySequence_Fast_ITEMS(sequence)[few_count_]);
+      count = static_cast<std::size_t>(few_count_);
+      return few_;
+    }
+    many_ = nb::steal(PySequence_Tuple(sequence));
+    if (!many_.is_valid()) raise_set(call, kUncounted, "the list of arrays");
+    count = static_cast<std::size_t>(PyTuple_GET_SIZE(many_.ptr()));
+    return PySequence_Fast_ITEMS(many_.ptr());
+  }
+
+ private:
+  static constexpr Py_ssize_t kFew = 16;
+  Py_ssize_t few_count_ = 0;
+  PyObject* few_[kFew];
+  nb::object many_;
+};
+
+// The inputs of a function call; advances `values` past them.
+template <class AnyLibrary>
+inline bool take_inputs(const Kernel& kernel, AnyLibrary& library, Arguments& arguments,
+                        Members& members, PyObject* const*& values) {
+  for (int i = 0; i < kernel.inputs; ++i)
+    if (library.read(*values++, arguments.operands[i]) != nullptr) return false;
+  if (kernel.list != Lists::inputs) return true;
+  PyObject* const list = *values++;
+  if (!is_list(list)) return false;
+  std::size_t count = 0;
+  PyObject* const* const items = members.hold(kernel.name, list, count);
+  return library.read_list(items, count, arguments.list) == nullptr;
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+// Whether a call on a GPU waits for its end, which finds the call that fails.
+bool blocks() {
+  const char* const value = std::getenv("ANYDML_BLOCKING");
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+// Passes a queue of the place to the body, without the interpreter lock.
+template <class Body>
+void in_queue(const Place& place, Body&& body) {
+  without_gil(kDriver, [&] {
+    cuda::Device& device = cuda::device_at(place.device);
+    device.refuse_bad_indices();
+    cuda::Queue queue(device, place.stream);
+    body(queue);
+    if (!blocks()) return;
+    queue.wait(false);
+    device.raise_bad_indices(cuda::BadIndices::latest_of_thread());
+  });
+}
+
+cuda::CallName name_of(const Kernel& kernel) { return {std::string(kernel.name) + ": indices"}; }
+
+// Returns what the kernel does; -1 on a GPU, which reports bad indices later.
+[[gnu::noinline]] Int enqueue(const Kernel& kernel, const Call& call, const Place& place,
+                              const cuda::CallName* name) {
+  in_queue(place, [&](cuda::Queue& queue) {
+    if (kernel.checks_indices) queue.name_call(name == nullptr ? name_of(kernel) : *name);
+    kernel.enqueue(call, queue);
+  });
+  return -1;
+}
+Int run(const Kernel& kernel, const Call& call, const Place& place,
+        const cuda::CallName* name = nullptr) {
+  return place.on_device() ? enqueue(kernel, call, place, name) : kernel.run(call);
+}
+
+template <class Make>
+void run_measured(const Kernel& kernel, const Call& call, const Place& place, const Make& make) {
+  if (!place.on_device()) return kernel.measured->run(call, std::ref(make));
+  in_queue(place, [&](cuda::Queue& queue) {
+    kernel.measured->enqueue(call, queue,
+                             [&](Int size) { return make_outside(queue, make, size); });
+  });
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+// Several results as a named tuple. Calls its class's __new__ directly, which avoids the keyword
+// handling of a call.
+nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object& second) {
+  const nb::object pair = nb::make_tuple(first, second);
+  if (kind == Py_None) return pair;
+  const nb::object arguments = nb::steal(PyTuple_Pack(1, pair.ptr()));
+  if (!arguments.is_valid()) throw nb::python_error();
+  nb::object result = nb::steal(
+      PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(kind), arguments.ptr(), nullptr));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+// A result and its operand; null if the library or the kernel takes no such array.
+template <class AnyLibrary>
+nb::object result_of(const Kernel& kernel, AnyLibrary& library, const Results::One& one,
+                     Operand& operand) {
+  void* data = nullptr;
+  nb::object result = library.allocate(kernel.name, one, -1, data);
+  if (result.is_valid() && !library.describe(result.ptr(), one, data, operand)) result = {};
+  return result;
+}
+
+// A list of results. Members of one layout share one operand, because an operand takes a kilobyte.
+[[gnu::noinline]] nb::object list_results(const Kernel& kernel, Library& library, Results& results,
+                                          Call& call) {
+  Results::One& one = results.one[0];
+  const auto count = static_cast<std::size_t>(results.equal);
+  const bool equal = results.sizes == nullptr;
+  nb::object tuple = nb::steal(PyTuple_New(results.equal));
+  if (!tuple.is_valid()) raise_set(kernel.name, kUncounted, "the list of arrays");
+  constexpr std::size_t kFew = 16;  // which need no allocation
+  const std::size_t layouts = equal ? 1 : count;
+  Operand few_members[kFew];
+  void* few_addresses[kFew];
+  std::vector<Operand> many_members(layouts > kFew ? layouts : 0);
+  std::vector<void*> many_addresses(count > kFew ? count : 0);
+  Operand* const members = layouts > kFew ? many_members.data() : few_members;
+  void** const addresses = count > kFew ? many_addresses.data() : few_addresses;
+  if (equal) library.expect(one, results.equal);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!equal) one.dims[results.axis] = results.sizes[i];
+    const auto number = static_cast<Py_ssize_t>(i);
+    nb::object output = library.allocate(kernel.name, one, equal ? -1 : number, addresses[i]);
+    if (!output.is_valid()) return nb::none();
+    PyTuple_SET_ITEM(tuple.ptr(), number, output.release().ptr());
+    if ((!equal || i == 0) && !set_result(one, addresses[i], members[i])) return nb::none();
+  }
+  if (equal)
+    call.list = {nullptr, nullptr, count, members, addresses};
+  else
+    call.list = {members, nullptr, count};
+  return run(kernel, call, library.place) == -1 ? tuple : nb::none();
+}
+
+[[gnu::noinline]] nb::object measured_result(const Kernel& kernel, Library& library,
+                                             Operand& operand, Results::One& one, Call& call) {
+  nb::object result = nb::none();
+  run_measured(kernel, call, library.place, [&](Int size) -> const Operand* {
+    one.set_measured(size);
+    nb::object output = result_of(kernel, library, one, operand);
+    if (!output.is_valid()) return nullptr;
+    result = std::move(output);
+    return &operand;
+  });
+  return result;
+}
+
+// Runs a call whose inputs and attributes are known; None where it declines.
+template <class AnyLibrary>
+nb::object results_of(const Kernel& kernel, AnyLibrary& library, Arguments& arguments,
+                      Results& results, Call& call, PyObject* kind) {
+  Operand* const next = arguments.operands + kernel.inputs;
+  if (kernel.measured)
+    return measured_result(kernel, library, *next, results.one[kernel.outputs - 1], call);
+  if (kernel.list == Lists::outputs) return list_results(kernel, library, results, call);
+  nb::object outputs[kMaxResults];
+  for (int i = 0; i < kernel.outputs; ++i) {
+    outputs[i] = result_of(kernel, library, results.one[i], next[i]);
+    if (!outputs[i].is_valid()) return nb::none();
+  }
+  if (run(kernel, call, library.place) != -1) return nb::none();
+  return kernel.outputs > 1 ? named_tuple(kind, outputs[0], outputs[1]) : outputs[0];
+}
+
+Call call_with(int threads) {
+  Call call;
+  call.output_is_private = true;
+  call.threads = threads;
+  return call;
+}
+
+// ---- function calls -----------------------------------------------------------------------------
+
+// values: the class of several results, inputs, arguments.
+nb::object call_function(const Kernel& kernel, PyObject* const* values, int threads) {
+  Arrays library;
+  Arguments arguments;
+  Members members;
+  Results results;
+  Int numbers[kMaxValues];
+  Call call = call_with(threads);
+  PyObject* const kind = *values++;
+  if (!take_inputs(kernel, library, arguments, members, values) ||
+      !arguments.take_arguments(kernel, values) || !arguments.shape(kernel, numbers, call, results))
+    return nb::none();
+  return results_of(kernel, library, arguments, results, call, kind);
+}
+
+// The number of values that a function call takes as operands and arguments.
+Py_ssize_t taken(const Kernel& kernel) {
+  return kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) +
+         static_cast<Py_ssize_t>(kernel.arguments.size());
+}
+
+// The kernel of a name, which must have a function call; ArgumentError otherwise.
+const Kernel& kernel_with_function(const std::string& name) {
+  const Kernel& kernel = find_kernel(name);
+  const bool fits = static_cast<std::size_t>(kernel.inputs + kernel.outputs) <= kFunctionOperands &&
+                    kernel.arguments.size() <= kMaxNumbers &&
+                    kernel.attributes.size() <= kMaxNumbers;
+  if (kernel.attribute_numbers == nullptr || !fits)
+    raise_argument(name + ": this kernel has no function call");
+  return kernel;
+}
+
+// shapes(name, inputs.., arguments..): the results that the function call would make, as pairs of
+// shape and type; None where it declines.
+nb::object shapes(const std::string& name, const nb::args& values) {
+  const Kernel& kernel = kernel_with_function(name);
+  Arrays library;
+  Arguments arguments;
+  Members members;
+  Results results;
+  Int numbers[kMaxValues];
+  Call call;
+  PyObject* const* next = PySequence_Fast_ITEMS(values.ptr());
+  if (static_cast<Py_ssize_t>(values.size()) != taken(kernel) ||
+      !take_inputs(kernel, library, arguments, members, next) ||
+      !arguments.take_arguments(kernel, next) || !arguments.shape(kernel, numbers, call, results))
+    return nb::none();
+  const Int count = kernel.list == Lists::outputs ? results.equal
+                    : kernel.measured             ? 1
+                                                  : kernel.outputs;
+  nb::list pairs;
+  for (Int i = 0; i < count; ++i) {
+    Results::One& one = results.one[kernel.list == Lists::outputs ? 0
+                                    : kernel.measured             ? kernel.outputs - 1
+                                                                  : i];
+    if (results.sizes != nullptr) one.dims[results.axis] = results.sizes[i];
+    nb::list sizes;
+    for (int d = 0; d < one.rank; ++d) sizes.append(static_cast<Int>(one.dims[d]));
+    pairs.append(
+        nb::make_tuple(nb::tuple(sizes), nb::borrow(reinterpret_cast<PyObject*>(one.descr))));
+  }
+  return pairs;
+}
+
+// ---- memory calls -------------------------------------------------------------------------------
+
+// Whether an attribute of the call chooses the type of a result.
+bool chooses_type(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.arguments, [](const Argument& argument) {
+    return argument.kind == Argument::type || argument.kind == Argument::index_type_or_none;
+  });
+}
+
+// The attributes that a call takes: the kernel's, the sizes of a list of results, a type.
+Py_ssize_t taken_attributes(const Kernel& kernel) {
+  return static_cast<Py_ssize_t>(kernel.attributes.size()) +
+         (kernel.list == Lists::outputs ? 1 : 0) + (chooses_type(kernel) ? 1 : 0);
+}
+
+// The attributes of a memory call, as numbers and results.
+struct MemoryArguments : Arguments {
+  Int numbers[kMaxValues];
+  Results results;
+
+  bool take_attributes(const Kernel& kernel, PyObject* const* values) {
+    Int* next = numbers;
+    for (const Attribute& attribute : kernel.attributes)
+      if (!take_attribute(attribute, *values++, next)) return false;
+    if (kernel.list == Lists::outputs && !take_sizes(*values++, next)) return false;
+    if (!chooses_type(kernel)) return true;
+    Integers* none = nullptr;
+    Int unused;
+    return take_argument({kernel.arguments.back().kind}, *values, unused, none);
+  }
+
+ private:
+  bool take_attribute(const Attribute& attribute, PyObject* value, Int*& next) const {
+    if (attribute.count == Attribute::per_axis) {
+      if (!is_list(value)) return false;
+      const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+      if (count != operands[0].tensor.layout.rank) return false;
+      for (Py_ssize_t i = 0; i < count; ++i)
+        if (!integer_of(PySequence_Fast_GET_ITEM(value, i), *next++)) return false;
+      return true;
+    }
+    if (attribute.count == Attribute::two) {
+      next[1] = 0;
+      const bool known = constant_of(value, operands[0].descr, next[0]);
+      next += 2;
+      return known;
+    }
+    Int& number = *next++;
+    if (PyBool_Check(value)) {
+      number = value == Py_True;
+      return true;
+    }
+    if (attribute.words == nullptr) return integer_of(value, number);
+    number = PyUnicode_CheckExact(value) ? code_of(value, *attribute.words) : -1;
+    return number >= 0;
+  }
+
+  // The sizes of a list of results on an axis, which is the kernel's first attribute.
+  bool take_sizes(PyObject* value, Int* sizes) {
+    if (!is_list(value)) return false;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    const Layout& layout = operands[0].tensor.layout;
+    const int axis =
+        numbers[0] < 0 || numbers[0] >= layout.rank ? -1 : static_cast<int>(numbers[0]);
+    if (axis < 0 || count == 0) return false;
+    Int rest = layout.sizes[axis], first = 0;
+    bool equal = true;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      Int size;
+      if (!integer_of(PySequence_Fast_GET_ITEM(value, i), size) || size < 0 || size > rest)
+        return false;
+      if (i == 0) first = size;
+      equal = equal && size == first;
+      if (i < 2 * kMaxRank) sizes[i] = size;
+      rest -= size;
+    }
+    if (rest != 0 || (!equal && count > 2 * kMaxRank)) return false;
+    results.equal = count;
+    results.sizes = equal ? nullptr : sizes;
+    return true;
+  }
+};
+
+// values: the class of several results, the place, the allocator of results, inputs, attributes.
+nb::object call_on_memory(const Kernel& kernel, PyObject* const* values, int threads) {
+  Tensors tensors;
+  DescribedMemory described(values[2]);
+  Library& library = values[2] == Py_None ? static_cast<Library&>(tensors) : described;
+  MemoryArguments arguments;
+  Members members;
+  Call call = call_with(threads);
+  PyObject* const kind = values[0];
+  if (!place_of(values[1], library.place)) return nb::none();
+  const bool on_device = library.place.on_device();
+  if (on_device && (&library == &tensors || kernel.enqueue == nullptr ||
+                    cuda::compiler_places().version.empty()))
+    return nb::none();
+  values += 3;
+  if (!take_inputs(kernel, library, arguments, members, values) ||
+      !arguments.take_attributes(kernel, values) ||
+      !arguments.shape_of_numbers(kernel, arguments.numbers, call, arguments.results))
+    return nb::none();
+  return results_of(kernel, library, arguments, arguments.results, call, kind);
+}
+
+// ---- calls by name ------------------------------------------------------------------------------
+
+[[noreturn]] void refuse(const Kernel& kernel, const std::string& what) {
+  raise_argument(std::string(kernel.name) + ": " + what);
+}
+
+void raise_if_invalid(const Kernel& kernel, const char* wrong) {
+  if (wrong != nullptr) refuse(kernel, wrong);
+}
+
+const Kernel& kernel_at(const std::string& name, const Place& place) {
+  const Kernel& kernel = find_kernel(name);
+  if (place.on_device() && kernel.enqueue == nullptr)
+    raise_device(name + ": this operator has no kernel for CUDA yet");
+  return kernel;
+}
+
+// Operands and list of a call, and what keeps the arrays alive while the lock is given up.
+class Operands {
+ public:
+  Operands(const Kernel& kernel, Library& library) : kernel_(kernel), library_(library) {}
+
+  void add(nb::handle arrays, int expected, bool is_list, bool outputs) {
+    std::size_t count = 0;
+    PyObject* const* const items = held_[outputs ? 1 : 0].hold(kernel_.name, arrays.ptr(), count);
+    if (!is_list && count != static_cast<std::size_t>(expected))
+      refuse(kernel_, "expected " + std::to_string(expected) +
+                          (outputs ? " outputs, got " : " inputs, got ") + std::to_string(count));
+    Operand member;
+    for (std::size_t i = 0; i < count; ++i)
+      take(items[i], i, outputs, is_list ? member : operands_[count_++]);
+    if (is_list) raise_if_invalid(kernel_, library_.read_list(items, count, list_));
+  }
+
+  Call call(const std::vector<Int>& numbers, int threads, bool output_is_private) const {
+    return {operands_, list_, numbers.data(), numbers.size(), output_is_private, threads};
+  }
+
+ private:
+  void take(PyObject* array, std::size_t i, bool output, Operand& operand) const {
+    const char* wrong = library_.read(array, operand);
+    if (wrong == nullptr && output && operand.array != nullptr &&
+        !PyArray_ISWRITEABLE(operand.array))
+      wrong = "expected a writable array, got a read-only one";
+    if (wrong != nullptr)
+      refuse(kernel_, (output ? "output " : "input ") + std::to_string(i) + ": " + wrong);
+  }
+
+  const Kernel& kernel_;
+  Library& library_;
+  Operand operands_[kMaxOperands];
+  std::size_t count_ = 0;
+  List list_;
+  Members held_[2];
+};
+
+Int run_into(const std::string& name, Library& library, nb::handle inputs, nb::handle outputs,
+             const nb::dict& attributes, bool output_is_private, int threads,
+             const cuda::CallName* indices = nullptr) {
+  const Kernel& kernel = kernel_at(name, library.place);
+  return translate_exceptions(kernel.name, [&] {
+    Operands operands(kernel, library);
+    operands.add(inputs, kernel.inputs, kernel.list == Lists::inputs, false);
+    operands.add(outputs, kernel.outputs, kernel.list == Lists::outputs, true);
+    const std::vector<Int> numbers = numbers_of(kernel, attributes);
+    const Call call = operands.call(numbers, threads, output_is_private);
+    raise_if_invalid(kernel, validate(kernel, call));
+    const Int bad = run(kernel, call, library.place, indices);
+    if (bad == kDeclined) refuse(kernel, "expected operands that do not change during the call");
+    return bad;
+  });
+}
+
+// Calls a kernel whose output size depends on the data. `make` allocates an array of a given size,
+// which is returned.
+nb::object measure(const std::string& name, Library& library, nb::handle input,
+                   const nb::dict& attributes, const nb::object& make, int threads) {
+  const Kernel& kernel = kernel_at(name, library.place);
+  return translate_exceptions(kernel.name, [&] {
+    if (!kernel.measured)
+      refuse(kernel, "the size of this kernel's output is known before it runs");
+    Operands operands(kernel, library);
+    operands.add(nb::make_tuple(input), kernel.inputs, false, false);
+    const std::vector<Int> numbers = numbers_of(kernel, attributes);
+    const Call call = operands.call(numbers, threads, false);
+    Results results;
+    raise_if_invalid(kernel, validate_input(kernel, call, results));
+    nb::object output;
+    run_measured(kernel, call, library.place, [&](Int size) {
+      output = make(size);
+      operands.add(nb::make_tuple(output), 1, false, true);
+      raise_if_invalid(kernel, validate_measured(kernel, call, size));
+      return call.operands + kernel.inputs;
+    });
+    return output;
+  });
+}
+
+Int run_by_name(const std::string& name, nb::handle inputs, nb::handle outputs,
+                const nb::dict& attributes, bool output_is_private, int threads) {
+  Arrays library;
+  return run_into(name, library, inputs, outputs, attributes, output_is_private, threads);
+}
+
+nb::object measure_by_name(const std::string& name, nb::handle input, const nb::dict& attributes,
+                           const nb::object& make, int threads) {
+  Arrays library;
+  return measure(name, library, input, attributes, make, threads);
+}
+
+DescribedMemory memory_at(int device, std::uintptr_t stream) {
+  DescribedMemory library;
+  library.place = {device, reinterpret_cast<void*>(stream)};
+  return library;
+}
+
+// `indices`: the name of the index operand in messages, and the number of leading sizes of 1 that
+// it and the data have and the kernel does not see; None for the name that array functions use.
+void run_on_gpu(const std::string& name, int device, std::uintptr_t stream, nb::handle inputs,
+                nb::handle outputs, const nb::dict& attributes, bool output_is_private,
+                nb::handle indices) {
+  DescribedMemory library = memory_at(device, stream);
+  cuda::CallName call_name;
+  if (!indices.is_none()) {
+    const auto parts = nb::cast<nb::tuple>(indices);
+    call_name = {nb::cast<std::string>(parts[0]), nb::cast<int>(parts[1]), nb::cast<int>(parts[2])};
+  }
+  run_into(name, library, inputs, outputs, attributes, output_is_private, 1,
+           indices.is_none() ? nullptr : &call_name);
+}
+
+nb::object measure_on_gpu(const std::string& name, int device, std::uintptr_t stream,
+                          nb::handle input, const nb::dict& attributes, const nb::object& make) {
+  DescribedMemory library = memory_at(device, stream);
+  return measure(name, library, input, attributes, make, 1);
+}
+
+// ---- Python -------------------------------------------------------------------------------------
+
+// The number of threads that a call may use (threads.py): of the enclosing block in the context,
+// otherwise of the process. Looked up here, because a Python call for it costs a tenth of a small
+// function call.
+PyObject* in_context = nullptr;  // a ContextVar; 0 outside every block
+std::atomic<int> in_process{1};
+
+void use_threads(nb::handle context, int process) {
+  in_context = context.inc_ref().ptr();
+  in_process = process;
+}
+
+// The number of threads that a call may use; -1 with an exception set.
+int threads_now() {
+  if (in_context == nullptr) return in_process.load();
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(in_context, nullptr, &value) < 0) return -1;
+  const long count = PyLong_AsLong(value);
+  Py_DECREF(value);
+  return count > 0 ? static_cast<int>(count) : count == 0 ? in_process.load() : -1;
+}
+
+// A call of the interpreter's own convention: nanobind's costs as much as a kernel does on 16
+// elements.
+template <nb::object (*kCall)(const Kernel&, PyObject* const*, int),
+          Py_ssize_t (*kCount)(const Kernel&)>
+PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+  const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
+  if (count != kCount(kernel)) {
+    PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments, got %zd", kernel.name, kCount(kernel),
+                 count);
+    return nullptr;
+  }
+  const int threads = threads_now();
+  if (threads < 1) return nullptr;
+  try {
+    return translate_exceptions(kernel.name, [&] { return kCall(kernel, values, threads); })
+        .release()
+        .ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+Py_ssize_t count_of_function(const Kernel& kernel) { return 1 + taken(kernel); }
+Py_ssize_t count_on_memory(const Kernel& kernel) {
+  return 3 + kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) + taken_attributes(kernel);
+}
+
+// A Python function with the kernel as its `self`.
+nb::object bound_to(const std::string& name, PyMethodDef& definition) {
+  const Kernel& kernel = kernel_with_function(name);
+  const nb::object self = nb::steal(PyCapsule_New(const_cast<Kernel*>(&kernel), nullptr, nullptr));
+  nb::object call = nb::steal(PyCFunction_NewEx(&definition, self.ptr(), nullptr));
+  if (!call.is_valid()) throw nb::python_error();
+  return call;
+}
+
+template <nb::object (*kCall)(const Kernel&, PyObject* const*, int),
+          Py_ssize_t (*kCount)(const Kernel&)>
+nb::object make_call(const std::string& name) {
+  static PyMethodDef definition = {
+      "call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call<kCall, kCount>)),
+      METH_FASTCALL, nullptr};
+  return bound_to(name, definition);
+}
+
+}  // namespace
+
+int threads_of_process() { return in_process.load(); }
+
+void bind_call(nb::module_& module) {
+  module.def("function_call", &make_call<call_function, count_of_function>);
+  module.def("memory_call", &make_call<call_on_memory, count_on_memory>);
+  module.def("shapes", &shapes);
+  module.def("use_threads", &use_threads);
+  module.def("run", &run_by_name);
+  module.def("run_measured", &measure_by_name);
+  module.def("kernels", [] {
+    nb::list names;
+    for (const Kernel& kernel : all_kernels()) names.append(kernel.name);
+    return names;
+  });
+  module.def("checks_indices",
+             [](const std::string& name) { return find_kernel(name).checks_indices.has_value(); });
+  module.def("type_code", [](nb::handle dtype) -> nb::object {
+    if (PyArray_DescrCheck(dtype.ptr()) == 0) return nb::none();
+    const Int code = code_of_descr(reinterpret_cast<PyArray_Descr*>(dtype.ptr()));
+    return code < 0 ? nb::none() : nb::object(nb::int_(code));
+  });
+  nb::module_ cuda = nb::borrow<nb::module_>(module.attr("cuda"));
+  cuda.def("run", &run_on_gpu, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg(), nb::arg().none());
+  cuda.def("run_measured", &measure_on_gpu);
+}
+
+}  // namespace anydml::python
