@@ -113,7 +113,7 @@ Gather<kDims> table_of(const Job& job) {
   return result;
 }
 
-enum class Way { units, runs, rows };
+using Way = GatherWay;
 
 // Rows of at least this many bytes are faster than units.
 constexpr Int min_row_bytes(Int unit) {
@@ -186,9 +186,10 @@ bool launch(Job job, bool last, const BadIndexReport& report, Queue& queue) {
       : way == Way::runs ? (is_small_rank ? "gather_runs_few" : "gather_runs_many")
       : is_small_rank    ? "gather_units_few"
                          : "gather_units_many";
-  Function& function = queue.function(
-      "gather", entry,
-      {{"SIZE", way == Way::rows && !lines ? 1 : job.unit}, {"INDEX", job.index_size}});
+  Function& function = queue.function("gather", entry,
+                                      {{"WAY", static_cast<Int>(way)},
+                                       {"SIZE", way == Way::rows && !lines ? 1 : job.unit},
+                                       {"INDEX", job.index_size}});
   if (is_small_rank)
     queue.launch(function, {head.tiles}, {kGatherThreads}, 0, report, table_of<kSmallDims>(job));
   else
@@ -276,7 +277,9 @@ void check(const Tensor& indices, const void* data, const Job& job, const BadInd
       result.strides[i] = part.strides[i];
     }
     queue.launch(
-        queue.function("gather", "gather_check", {{"SIZE", 1}, {"INDEX", indices.element_size}}),
+        queue.function(
+            "gather", "gather_check",
+            {{"WAY", static_cast<Int>(Way::check)}, {"SIZE", 1}, {"INDEX", indices.element_size}}),
         {blocks_for(result.count, kGatherThreads * kGatherUnroll)}, {kGatherThreads}, 0, report,
         result);
   };
@@ -391,8 +394,15 @@ void gather_nd(const GatherNdPlan& plan, const void* input, const void* indices,
 
 std::vector<Variant> gather_variants() {
   std::vector<Variant> all{{"bad_index", {}}};
-  for (Int size : {1, 2, 4, 8, 16})
-    for (Int index : {4, 8}) all.push_back({"gather", {{"SIZE", size}, {"INDEX", index}}});
+  for (Int index : {4, 8}) {
+    const auto add = [&](Way way, Int size) {
+      all.push_back({"gather", {{"WAY", static_cast<Int>(way)}, {"SIZE", size}, {"INDEX", index}}});
+    };
+    for (Int size : {1, 2, 4, 8, 16}) add(Way::units, size);
+    for (Int size : {1, 2, 4, 8}) add(Way::runs, size);
+    for (Int size : {1, 16}) add(Way::rows, size);
+    add(Way::check, 1);
+  }
   return all;
 }
 

@@ -2,6 +2,7 @@
 //
 //   lines     SCATTER, lines along the axis that fit shared memory (scatter_lines.cu), moving or
 //             where order does not matter: integers, and minima and maxima of floats
+//   few       moving a few updates of a large output: every block knows all (scatter_few.cu)
 //   winners   moving: a map of the last update of each slice (scatter_rows.cu), if it is small
 //             compared with the output, or fits the second-level cache
 //   order     the same as buckets, by one index each that ascend or descend (scatter_ordered.cpp)
@@ -130,7 +131,8 @@ void find_keys(const Job& job, void* keys, int width, unsigned* winners,
   collapse(both);
   Tuples tuples = tuples_of(job);
   tuples.width = width;
-  queue.launch(queue.function("scatter_keys", "scatter_keys", {}),
+  queue.launch(queue.function("scatter_keys", "scatter_keys",
+                              {{"INDEX", static_cast<Int>(job.indices.type)}}),
                {blocks_for(tuples.count, kKeysPerThread * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, places_of(from, &base), tuples, keys, winners, report);
 }
@@ -141,7 +143,8 @@ void check_indices(const Job& job, const BadIndexReport& report, Queue& queue) {
   if (!packed || unit_of(job.index_data) < 16)
     return find_keys(job, nullptr, 0, nullptr, report, queue);
   const Int count = indices.layout.count(), lines = (count * indices.element_size + 15) / 16;
-  queue.launch(queue.function("scatter_keys", "scatter_check", {}),
+  queue.launch(queue.function("scatter_keys", "scatter_check",
+                              {{"INDEX", static_cast<Int>(job.indices.type)}}),
                {blocks_for(lines, kCheckLinesPerThread * kScatterThreads)}, {kScatterThreads}, 0,
                job.index_data, Offset{count}, tuples_of(job), report);
 }
@@ -194,10 +197,9 @@ void copy_input(const Job& job, const BadIndexReport& report, Queue& queue) {
     return copy_elements(job.output.layout, job.output_data, job.input.layout, job.input_data,
                          job.output.element_size, queue);
   const OutputCopy output_copy(job, true);
-  queue.launch(queue.function("scatter_keys", "scatter_copy", {}), blocks_of(output_copy, queue),
-               {kScatterThreads}, 0, job.output_data, job.input_data,
-               places_of(output_copy.to, &output_copy.from), output_copy.to.count(),
-               static_cast<int>(output_copy.unit), report);
+  queue.launch(queue.function("scatter_copy", "scatter_copy", {{"SIZE", output_copy.unit}}),
+               blocks_of(output_copy, queue), {kScatterThreads}, 0, job.output_data, job.input_data,
+               places_of(output_copy.to, &output_copy.from), output_copy.to.count(), report);
 }
 
 void publish_output(const Job& job, const BadIndexReport& report, Queue& queue) {
@@ -206,9 +208,9 @@ void publish_output(const Job& job, const BadIndexReport& report, Queue& queue) 
   if (job.output.layout.packed(job.output.element_size))
     return queue.publish_report(report, job.output_data, bytes);
   const OutputCopy output_copy(job, false);
-  queue.launch(queue.function("scatter_keys", "scatter_clear", {}), blocks_of(output_copy, queue),
-               {kScatterThreads}, 0, job.output_data, places_of(output_copy.to),
-               output_copy.to.count(), static_cast<int>(output_copy.unit), report);
+  queue.launch(queue.function("scatter_copy", "scatter_clear", {{"SIZE", output_copy.unit}}),
+               blocks_of(output_copy, queue), {kScatterThreads}, 0, job.output_data,
+               places_of(output_copy.to), output_copy.to.count(), report);
   queue.publish_report(report);
 }
 
@@ -293,7 +295,8 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
   bool published = false;
   const bool done = job.mean == Mean::no &&
                     ((elements != nullptr && by_lines(*elements, job, report, queue, published)) ||
-                     by_winners(job, report, queue) || by_buckets(job, report, queue));
+                     by_few(job, report, queue, published) || by_winners(job, report, queue) ||
+                     by_buckets(job, report, queue));
   if (!done) by_sorting(job, report, queue);
   if (!published) publish_output(job, report, queue);
 }
@@ -359,12 +362,14 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
 }
 
 std::vector<Variant> scatter_variants() {
-  std::vector<Variant> all{{"scatter_keys", {}}, {"scatter_order", {}}};
+  std::vector<Variant> all{{"scatter_order", {}}};
   for (const DataType type : kIndexTypes)
-    all.push_back({"scatter_bin", {{"INDEX", static_cast<Int>(type)}}});
+    for (const char* source : {"scatter_keys", "scatter_bin"})
+      all.push_back({source, {{"INDEX", static_cast<Int>(type)}}});
   for (Int size : {1, 2, 4, 8, 16}) {
     all.push_back({"scatter_sorted", {{"TYPE", 0}, {"SIZE", size}}});
-    all.push_back({"scatter_rows", {{"SIZE", size}}});
+    for (const char* source : {"scatter_copy", "scatter_few", "scatter_rows"})
+      all.push_back({source, {{"SIZE", size}}});
     if (size <= 8) {
       all.push_back({"scatter_part", {{"SIZE", size}}});
       all.push_back({"scatter_buckets", {{"TYPE", 0}, {"SIZE", size}}});

@@ -185,11 +185,50 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
   return true;
 }
 
+namespace {
+
+// Moved slices of one step.
+Slices slices_of(const Job& job, Int count) {
+  const Layout &in = job.slice_in, &out = job.slice_out, &update = job.slice_update;
+  Slices of;
+  of.elements = out.count();
+  of.input = out.rank == 0 ? 0 : in.strides[0];
+  of.output = out.rank == 0 ? 0 : out.strides[0];
+  of.update = out.rank == 0 ? 0 : update.strides[0];
+  of.lanes_log = std::min(log_above(of.elements), 5u);
+  of.count = count;
+  return of;
+}
+
+}  // namespace
+
+bool by_few(const Job& job, const BadIndexReport& report, Queue& queue, bool& published) {
+  // With fewer slices, a map of them costs no more than a copy of the input.
+  constexpr Int kSlicesPerUpdate = 16;
+  const Int count = job.tuples();
+  if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count > Int{kFewUpdates} ||
+      job.slices() < kSlicesPerUpdate * count)
+    return false;
+  if (!job.output_is_private && !job.in_place) check_indices(job, report, queue);
+  copy_input(job, report, queue);
+  published = !job.output_is_private || job.output.layout.packed(job.output.element_size);
+  const Int bytes = job.output_is_private ? job.output.layout.count() * job.output.element_size : 0;
+  Layout from = job.index_tuples, base = job.base;
+  Layout* both[2] = {&from, &base};
+  collapse(both);
+  queue.launch(queue.function("scatter_few", "scatter_few", {{"SIZE", job.size}}),
+               {blocks_for(count, kScatterThreads / 32)}, {kScatterThreads}, 0, job.output_data,
+               job.index_data, job.update_data, tuples_of(job), places_of(from, &base),
+               slices_of(job, count), places_of(job.outer_out), places_of(job.update_tuples),
+               report, published ? 1 : 0, Offset{bytes});
+  return true;
+}
+
 bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue) {
   constexpr Int kCached = Int{32} << 20;  // bytes of a map that stay in the second-level cache
   const Int count = job.tuples(), slices = job.slices();
-  const Layout &in = job.slice_in, &out = job.slice_out, &update = job.slice_update;
-  if (job.reduction != Reduction::none || out.rank > 1 || count >= 0xFFFFFFFF) return false;
+  if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count >= 0xFFFFFFFF)
+    return false;
   const Int map = slices * Int{sizeof(unsigned)};
   if (map > kCached && job.slice_elements() * job.size < 32) return false;
   unsigned* const winners = queue.scratch_of<unsigned>(slices);
@@ -197,13 +236,7 @@ bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue) {
   const int width = slices <= 0xFFFFFFFE ? 4 : 8;
   void* const keys = job.in_place ? queue.scratch(count * width) : nullptr;
   find_keys(job, keys, width, winners, report, queue);
-  Slices of;
-  of.elements = out.count();
-  of.input = out.rank == 0 ? 0 : in.strides[0];
-  of.output = out.rank == 0 ? 0 : out.strides[0];
-  of.update = out.rank == 0 ? 0 : update.strides[0];
-  of.lanes_log = std::min(log_above(of.elements), 5u);
-  of.count = job.in_place ? count : slices;
+  const Slices of = slices_of(job, job.in_place ? count : slices);
   const Places outer = places_of(job.outer_out, &job.outer_in),
                tuples = places_of(job.update_tuples);
   const Dim grid{blocks_for(of.count, kSlicesPerThread * (kScatterThreads >> of.lanes_log))};

@@ -200,3 +200,73 @@ def test_a_graph_is_one_compiled_function():
     desc, _ = network()
     compiled = dml.Device("cuda").compile_graph(desc)
     assert [call.kernel for call in compiled._compiled._program.calls] == ["run 0"]
+
+
+def exact_product(device, allowed, kind="FLOAT32"):
+    """The largest differences from float64, in half-ULPs of FLOAT16 of sums of absolute values."""
+    graph = dml.GraphBuilder()
+    a = graph.input("a", dml.TensorDesc(kind, (1, 1, 128, 512)))
+    b = graph.input("b", dml.TensorDesc(kind, (1, 1, 512, 64)))
+    image = graph.input("image", dml.TensorDesc(kind, (1, 32, 20, 20)))
+    filters = graph.input("filters", dml.TensorDesc(kind, (64, 32, 3, 3)))
+    desc = graph.build(product=graph.gemm(a, b), picture=graph.convolution(image, filters))
+    compiled = dml.Device(device).compile_graph(desc, allow_half_precision=allowed)
+    rng = np.random.default_rng(0)
+    arrays = {
+        slot.name: rng.standard_normal(slot.declared).astype(slot.spec.dtype)
+        for slot in compiled.program.inputs
+    }
+    found = compiled(**arrays)
+    wide = {name: array.astype(np.float64) for name, array in arrays.items()}
+    absolute = {name: np.abs(array) for name, array in wide.items()}
+    errors = []
+    for name, result in found.items():
+        exact, magnitude = (
+            x["a"] @ x["b"] if name == "product" else windows(x["image"], x["filters"])
+            for x in (wide, absolute)
+        )
+        errors.append(np.max(np.abs(result - exact) / (magnitude * 2.0**-11)))
+    return errors
+
+
+def windows(image, filters):
+    """A convolution in float64."""
+    parts = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (2, 3))
+    return np.einsum("ncijhw,kchw->nkij", parts, filters)
+
+
+@pytest.mark.parametrize("device", ["cuda", "xla:cuda"])
+def test_only_the_flag_makes_products_less_precise(device):
+    assert max(exact_product(device, False)) < 2.0**-8
+    assert all(2.0**-8 < error <= 8 for error in exact_product(device, True))
+    for allowed in (False, True):  # which is rounded at the end
+        assert max(exact_product(device, allowed, "FLOAT16")) <= 2
+
+
+def test_halves_are_multiplied_as_they_are():
+    """Sums are in float32: in float16, 1 is lost beside 4096."""
+    graph = dml.GraphBuilder()
+    x = graph.input("x", dml.TensorDesc("FLOAT16", (1, 1, 8, 4097)))
+    y = graph.input("y", dml.TensorDesc("FLOAT16", (1, 1, 4097, 8)))
+    compiled = dml.Device("cuda").compile_graph(graph.build(z=graph.gemm(x, y)))
+    ones = np.ones((1, 1, 8, 4097), np.float16)
+    values = np.ones((1, 1, 4097, 8), np.float16)
+    values[..., 0, :] = -4096
+    assert (compiled(x=ones, y=values)["z"] == 0).all()
+    values[..., 0, :] = 60000  # a sum beyond float16, and products beyond it that cancel
+    values[..., 1, :] = 60000
+    values[..., 2, :] = -60000
+    assert (compiled(x=ones, y=values)["z"] == np.float16(60000 + 4094)).all()
+
+
+def test_arrays_of_jax_on_xla():
+    graph = dml.GraphBuilder()
+    x = graph.input("x", dml.TensorDesc("FLOAT32", (1, 1, 64, 64)))
+    compiled = dml.Device("xla:cuda").compile_graph(graph.build(y=graph.gemm(x, x)))
+    values = np.arange(4096, dtype=np.float32).reshape(1, 1, 64, 64) % 7
+    bound = on_jax(values)
+    expected = compiled(x=values)["y"]
+    with jax.transfer_guard("disallow"):
+        found = compiled(x=bound)["y"]
+    assert found.devices() == bound.devices()
+    np.testing.assert_array_equal(np.asarray(found), expected)

@@ -190,3 +190,68 @@ class TestCalls:
                     dml.synchronize()
                 assert "more call" not in str(raised.value)
                 assert result.tolist() == [1.0 if options else 0.0] * 4
+
+
+class TestFewUpdates:
+    """Of a large output: a copy and one kernel."""
+
+    @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int8"])
+    @pytest.mark.parametrize("count", [1, 31, 1000, 2048, 2049])
+    def test_elements(self, kind, count):
+        generator = np.random.default_rng(count)
+        x, updates = (
+            contents(generator, (n,), np.dtype(kind), Flavour.RANDOM) for n in (70000, count)
+        )
+        indices = generator.integers(-70000, 70000, count)
+        indices[count // 2 :: 3] = indices[0]  # of several, the last is kept
+        expected = dml.scatter_elements(x, indices, updates)
+        x, updates, indices = (torch.from_numpy(array).cuda() for array in (x, updates, indices))
+        same(dml.scatter_elements(x, indices, updates), expected)
+        same(dml.scatter_elements(x, indices.int(), updates), expected)
+        out = torch.empty(140000, dtype=x.dtype, device="cuda")[::2]
+        dml.scatter_elements(x, indices, updates, out=out)
+        same(out, expected)
+        dml.scatter_elements(x, indices, updates, out=x)
+        same(x, expected)
+
+    @pytest.mark.parametrize("transposed", [False, True])
+    @pytest.mark.parametrize("length", [1, 2, 3])
+    def test_rows(self, length, transposed):
+        generator = np.random.default_rng(length)
+        shape = (40, 50, 36)
+        x = generator.standard_normal(shape, np.float32)
+        updates = generator.standard_normal((2, 30, *shape[length:]), np.float32)[:, ::3]
+        indices = generator.integers(0, shape[:length], (2, 10, length))
+        indices[1, 5] = indices[0, 0]
+        expected = dml.scatter_nd(x, indices, updates)
+        on_gpu = [
+            to_gpu(np.ascontiguousarray(array), transposed) for array in (x, indices, updates)
+        ]
+        same(dml.scatter_nd(*on_gpu), expected)
+        dml.scatter_nd(*on_gpu, out=on_gpu[0])
+        same(on_gpu[0], expected)
+
+    def test_bad_indices(self):
+        x, updates = torch.ones(70000, device="cuda"), torch.zeros(300, device="cuda")
+        indices = torch.arange(300, device="cuda")
+        indices[[70, 200]] = torch.tensor([70000, -70001], device="cuda")
+        out = x.clone()
+        for options in ({}, {"out": out}, {"out": x}):
+            result = dml.scatter_elements(x, indices, updates, **options)
+            with pytest.raises(dml.IndexOutOfRangeError, match=r"\[70\].* got 70000"):
+                dml.synchronize()
+            assert result.sum() == (70000 if options else 0)
+
+    def test_in_a_graph(self):
+        x, updates = torch.zeros(70000, device="cuda"), torch.arange(1.0, 4, device="cuda")
+        indices = torch.tensor([5, 7, 5], device="cuda")
+        dml.scatter_elements(x, indices, updates)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = dml.scatter_elements(x, indices, updates)
+        for first in (5, 6):
+            indices[2] = first
+            graph.replay()
+            assert torch.equal(
+                result, dml.scatter_elements(x.cpu(), indices.cpu(), updates.cpu()).cuda()
+            )

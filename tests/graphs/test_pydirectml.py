@@ -245,6 +245,14 @@ def test_bindings_of_other_types_and_layouts():
     np.testing.assert_array_equal(graph.run(y)[0], X[..., [2, 0]] + [[[[10], [20]]]])
 
 
+@pytest.mark.parametrize("flag", [0, 1, 2, 4])
+def test_execution_flags(flag):
+    builder = dml.GraphBuilder(dml.Device())
+    x = dml.input_tensor(builder, 0, dml.TensorDesc(FLOAT32, [1, 2]))
+    model = builder.build(dml.ExecutionFlags(flag), [dml.activation_relu(x)])
+    assert model._graph.program.allows_half == (flag == 1)
+
+
 @pytest.mark.parametrize("data", [X[..., :2], np.zeros(7), [], 3.0])
 def test_bindings_of_the_wrong_size(data):
     (x,) = Graph(X).inputs

@@ -129,6 +129,38 @@ def test_gaps_that_a_later_node_reads_are_zero():
     assert got.tolist() == [one, 0, one, 0, one, 0, 0, 0, one, 0, one, 0, one]
 
 
+def test_pickles_of_one_graph_are_compiled_once():
+    graph = dml.GraphBuilder()
+    w = graph.input("w", dml.TensorDesc("FLOAT32", (2,), flags="OWNED_BY_DML"))
+    x = graph.input("x", dml.TensorDesc("FLOAT32", (2,)))
+    device = dml.Device("cpu")
+    compiled = device.compile_graph(graph.build(y=graph.add(x, w)))
+    compiled.initialize(w=np.float32([1, 2]))
+    zeros, pickled = np.zeros(2, np.float32), pickle.dumps(compiled)
+    first, second = pickle.loads(pickled), pickle.loads(pickled)
+    assert first is not second
+    assert first.program is second.program
+    second.initialize(w=np.float32([5, 6]))
+    third = pickle.loads(pickle.dumps(second))
+    results = [one(x=zeros)["y"].tolist() for one in (compiled, first, second, third)]
+    assert results == [[1, 2], [1, 2], [5, 6], [5, 6]]
+    for _ in range(6):  # others, so that the first is forgotten
+        pickle.loads(pickle.dumps(device.compile_graph(compiled.desc)))
+    again = pickle.loads(pickled)
+    assert again.program is not first.program
+    assert again(x=zeros)["y"].tolist() == [1, 2]
+
+
+def test_what_the_flag_for_half_precision_takes():
+    graph = dml.GraphBuilder()
+    desc = graph.build(y=graph.activation_relu(graph.input("x", dml.TensorDesc("FLOAT32", (2,)))))
+    device = dml.Device("cpu")
+    with pytest.raises(dml.ArgumentTypeError, match="allow_half_precision: expected a bool, got 1"):
+        device.compile_graph(desc, allow_half_precision=1)
+    compiled = device.compile_graph(desc, allow_half_precision=True)
+    assert compiled(x=np.float32([-1, 2]))["y"].tolist() == [0, 2]
+
+
 def test_unused_outputs_and_one_output_twice():
     graph = dml.GraphBuilder()
     x = graph.input("x", F)

@@ -25,6 +25,7 @@ jax = pytest.importorskip("jax")
 
 from anydml.devices.backends import xla  # noqa: E402  # needs JAX
 from anydml.devices.backends._partition import partition  # noqa: E402
+from anydml.engines._jax import JaxEngine  # noqa: E402
 
 T = dml.TensorDesc
 F = T("FLOAT32", (4, 6))
@@ -169,6 +170,38 @@ def test_a_bad_index_leaves_outputs_as_they_were(device):
     assert (z == 7).all()
 
 
+def test_arrays_of_jax_are_results():
+    """Bound as they are: not through NumPy, and with the sizes that the graph declares."""
+    graph = dml.GraphBuilder()
+    x = graph.input("x", T("FLOAT32", (1, 1, 2, 3)))
+    w = graph.input("w", T("FLOAT32", (1, 1, 3, 2), flags="OWNED_BY_DML"))
+    total = graph.gemm(x, w)
+    desc = graph.build(y=total, z=graph.reduce(total, function="ARGMAX", axes=(3,)))
+    values = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    compiled = dml.Device("xla").compile_graph(desc).initialize(w=values.reshape(1, 1, 3, 2))
+    expected, bound = compiled(x=values), jax.numpy.asarray(values)
+    with jax.transfer_guard("disallow"):
+        found = compiled(x=bound)
+    for name, result in found.items():
+        assert isinstance(result, jax.Array)
+        assert result.devices() == bound.devices()
+        np.testing.assert_array_equal(result, expected[name])
+    with pytest.raises(dml.BindingError, match="x: expected"):
+        compiled(x=jax.numpy.zeros((1, 1, 3, 3)))
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_only_the_flag_makes_products_less_precise(allowed):
+    graph = dml.GraphBuilder()
+    x = graph.input("x", T("FLOAT32", (1, 1, 3, 3)))
+    compiled = dml.Device("xla").compile_graph(
+        graph.build(y=graph.gemm(x, x)), allow_half_precision=allowed
+    )
+    precision = jax.lax.Precision.DEFAULT if allowed else jax.lax.Precision.HIGHEST
+    for one in (compiled, pickle.loads(pickle.dumps(compiled))):
+        assert xla.engine("cuda", one.program).precision is precision
+
+
 def test_float16_is_rounded_between_operators(device):
     graph = dml.GraphBuilder()
     x = graph.input("x", T("FLOAT16", (3,)))
@@ -182,7 +215,7 @@ def test_float64_rounds_to_float16_once():
     x = np.concatenate([middles * (1 + near) for near in (0, 1e-15, -1e-15)])
     x = np.concatenate([x, -x, [0.0, np.inf, 1e300, -1e300, 1e-300, np.nan]])
     with xla.x64():
-        got = jax.jit(lambda x: xla.ENGINE.cast(x, np.float16))(x)
+        got = jax.jit(lambda x: JaxEngine().cast(x, np.float16))(x)
     with np.errstate(over="ignore", under="ignore"):
         np.testing.assert_array_equal(np.asarray(got), x.astype(np.float16))
 

@@ -8,7 +8,7 @@ from model_files import run, split_model, tensor, value_resource, write_model, z
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.check import find_binding_problems, run_problems
+from anydml.models.check import Checked, find_binding_problems, run_problems
 from anydml.models.model import read_model
 from anydml.ops._registry import OPERATORS
 from support.descriptors import plain_values, shared
@@ -30,6 +30,22 @@ def test_split(tmp_path):
     assert text == "Resource 'Out1': 1, 2\nResource 'Out2': 3, 4, 5, 6\n"
     assert str(buffers["Out2"].dtype) == "float32"
     assert buffers["Out2"].tolist() == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("flags", "allows"),
+    [
+        ("NONE", False),
+        (["DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE"], False),
+        (["NONE", "DML_EXECUTION_FLAG_ALLOW_HALF_PRECISION_COMPUTATION"], True),
+    ],
+)
+def test_execution_flags(tmp_path, flags, allows):
+    model = split_model()
+    model["dispatchables"]["split"]["executionFlags"] = flags
+    dispatchable = load_model(write_model(tmp_path, model)).dispatchables["split"]
+    compiled = Checked(dispatchable, dml.Device("cpu")).compile()
+    assert compiled.program.allows_half == allows
 
 
 def test_it_prints_to_standard_output(tmp_path, capsys):

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx.helper as oh
 import pytest
-from building import FLOAT, UINT8, bytes_of, compare, floats, model_of, one
+from building import FLOAT, UINT8, bytes_of, compare, floats, model_of, one, signed
 
 import anydml as dml
 
@@ -89,6 +89,42 @@ CASES = {
         {"b": bytes_of(1, 5, 3, 16), "s": floats(2, 15), "z": bytes_of(3, 10)}, K=96, N=5, bits=4,
         block_size=32,
     ),
+    **{
+        f"SkipLayerNormalization {name}": one(
+            "SkipLayerNormalization", {"x": floats(0, *shape), "s": floats(1, *skip)},
+            {name: floats(i, 8) for i, name in enumerate(order, 2) if name},
+            order=["x", "s", *order], epsilon=0.1,
+        )
+        for name, shape, skip, order in (
+            ("one skip", (2, 3, 8), (1, 3, 8), ("g", "b")),
+            ("skip of rank 2", (2, 3, 8), (3, 8), ("g", "b")),
+            ("rank 2", (3, 8), (3, 8), ("g", "b")),
+            ("no beta", (2, 3, 8), (2, 3, 8), ("g",)),
+            ("no beta, a bias", (2, 3, 8), (2, 3, 8), ("g", "", "bias")),
+        )
+    },
+    "SkipSimplifiedLayerNormalization bias": one(
+        "SkipSimplifiedLayerNormalization", {"x": floats(0, 2, 3, 8), "s": floats(1, 2, 3, 8)},
+        {"g": floats(2, 8), "b": floats(3, 8)}, outputs=4,
+    ),
+    "FusedMatMul ranks": one("FusedMatMul", {"a": floats(0, 3, 4), "b": floats(1, 2, 4, 5)}),
+    "FusedMatMul batches": one(
+        "FusedMatMul", {"a": floats(0, 4, 2, 3), "b": floats(1, 5, 2, 4)}, transBatchA=1,
+        transBatchB=1, transA=1, transB=1,
+    ),
+    "MatMulNBits 8 bits": one(
+        "MatMulNBits", {"a": floats(0, 2, 64)},
+        {"b": bytes_of(1, 5, 2, 32), "s": floats(2, 10), "z": bytes_of(3, 10)}, K=64, N=5, bits=8,
+        block_size=32,
+    ),
+    "DynamicQuantizeMatMul columns": one(
+        "DynamicQuantizeMatMul", {"a": floats(0, 2, 3, 8)},
+        {"b": bytes_of(1, 8, 4), "s": floats(2, 4)},
+    ),
+    "MatMulIntegerToFloat signed": one(
+        "MatMulIntegerToFloat", {"a": bytes_of(0, 3, 8)},
+        {"b": signed(1, 8, 4), "as": np.float32(0.5), "bs": np.float32(0.25)},
+    ),
 }  # fmt: skip
 
 
@@ -99,6 +135,30 @@ def test_an_operator_gives_what_onnx_runtime_gives(name):
     # The quotient of a quantization may be half way, where the two round differently.
     read = compare(model, inputs, atol=1 if kind == UINT8 else 1e-4)
     assert {item.place for item in read.nodes} == {"graph"}
+
+
+LEFT_TO_THE_CPU = {
+    "mean": one(
+        "SkipLayerNormalization", {"x": floats(0, 2, 3, 8), "s": floats(1, 2, 3, 8)},
+        {"g": floats(2, 8), "b": floats(3, 8)}, outputs=3, middle=True,
+    ),
+    "2 bits": one(
+        "MatMulNBits", {"a": floats(0, 2, 64)}, {"b": bytes_of(1, 5, 2, 8), "s": floats(2, 10)},
+        K=64, N=5, bits=2, block_size=32,
+    ),
+    "zero points that are floats": one(
+        "MatMulNBits", {"a": floats(0, 2, 64)},
+        {"b": bytes_of(1, 5, 2, 16), "s": floats(2, 10), "z": floats(3, 10)}, K=64, N=5, bits=4,
+        block_size=32,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", LEFT_TO_THE_CPU)
+def test_forms_without_a_kernel_run_on_the_cpu(reason):
+    (node,) = compare(*LEFT_TO_THE_CPU[reason], atol=1e-4).nodes
+    assert node.place == "cpu"
+    assert reason in node.reason
 
 
 def run(operator, *arrays, **attributes):

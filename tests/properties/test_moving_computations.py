@@ -102,11 +102,12 @@ def test_numpy_gives_the_bits_of_the_kernel(name):
 def check_on_xla(kind, count):
     jax = pytest.importorskip("jax")
     from anydml.devices.backends import xla
+    from anydml.engines._jax import JaxEngine
 
     for seed, desc in descriptors(kind, count):
         program, run = run_of(desc)
         call = jax.jit(
-            lambda *arrays, run=run: xla.compute_run(xla.ENGINE, run, arrays),
+            lambda *arrays, run=run: xla.compute_run(JaxEngine(), run, arrays),
             compiler_options=xla.options("cpu")[0],
         )
         for flavour in (Flavour.RANDOM, Flavour.SPECIAL):

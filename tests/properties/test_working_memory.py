@@ -208,6 +208,7 @@ def test_xla_takes_no_more(case, data_type):
     jax = pytest.importorskip("jax")
     from anydml.devices.backends import xla
     from anydml.devices.backends._partition import partition
+    from anydml.engines._jax import JaxEngine
 
     kind, sizes, arguments = CASES[case]
     inputs = {
@@ -222,7 +223,7 @@ def test_xla_takes_no_more(case, data_type):
     with xla.x64():
         options = xla.options("cpu")[0]
         call = jax.jit(
-            lambda *arrays: xla.compute_run(xla.ENGINE, run, arrays), compiler_options=options
+            lambda *arrays: xla.compute_run(JaxEngine(), run, arrays), compiler_options=options
         )
         lowered = call.lower(*operands)
         memory = lowered.compile().memory_analysis()

@@ -15,7 +15,8 @@ from support.on_xla import check, inputs_of, plain
 
 jax = pytest.importorskip("jax")
 
-from anydml.engines._jax import JaxEngine, x64  # noqa: E402  # needs JAX
+from anydml.devices.backends import xla  # noqa: E402  # needs JAX
+from anydml.engines._jax import JaxEngine, x64  # noqa: E402
 
 ENGINE = NumpyEngine()
 NAMES = {kind.NAME: kind for kind in KINDS}
@@ -43,6 +44,27 @@ def test_types_and_sizes_are_those_of_numpy(name):
                 assert result.shape == array.shape
                 is_wider = array.dtype == np.float64 and result.dtype == np.float32
                 assert result.dtype == array.dtype or (is_wider and USES_ERF[name])
+
+
+@pytest.mark.parametrize("name", [name for name, kind in NAMES.items() if kind.MULTIPLIES])
+def test_halves_are_multiplied_as_they_are(name, monkeypatch):
+    """As on a GPU: exact products of float16, added in float32."""
+    kind, seeds = NAMES[name], [0, 5, 7] if name == "GEMM" else [0, 1, 3]
+    traced = []
+
+    class Engine(JaxEngine):
+        def dot(self, a, b):
+            traced.append((a.dtype.name, b.dtype.name))
+            return super().dot(a, b)
+
+        def conv(self, x, w, **options):
+            traced.append((x.dtype.name, w.dtype.name))
+            return super().conv(x, w, **options)
+
+    monkeypatch.setattr(xla, "engine", lambda platform, program: Engine(platform == "cpu"))
+    for seed in seeds:
+        check("xla", kind, seed, Flavour)
+    assert traced == [("float16", "float16")] * len(seeds)
 
 
 @pytest.mark.parametrize("name", [*NAMES][::16])

@@ -1,5 +1,6 @@
 // GATHER, GATHER_ELEMENTS and GATHER_ND: units of ANYDML_SIZE bytes (1, 2, 4, 8 or 16) from where
-// indices of ANYDML_INDEX bytes (4 or 8) point.
+// indices of ANYDML_INDEX bytes (4 or 8) point, in one ANYDML_WAY (a GatherWay): each is compiled
+// when it is first used.
 //
 // A kernel uses exactly the copy of an index that it validated: if it is bad, position 0 is read. A
 // call of one block finds all bad indices before it writes. Others write to a private output
@@ -133,8 +134,8 @@ __device__ bool stops(const GatherHead& head, const BadIndexReport& report, bool
 }
 
 template <int kDims>
-__device__ void gather_units(const BadIndexReport& report, const Gather<kDims>& gather,
-                             unsigned tile) {
+[[maybe_unused]] __device__ void gather_units(const BadIndexReport& report,
+                                              const Gather<kDims>& gather, unsigned tile) {
   const GatherHead& head = gather.head;
   const unsigned first = tile * (kGatherThreads * kGatherUnroll) + threadIdx.x;
   unsigned number[kGatherUnroll];
@@ -321,7 +322,7 @@ template <int kDims>
 #define ANYDML_KERNEL(name) extern "C" __global__ void __launch_bounds__(kGatherThreads) name
 
 // Each kernel for few dimensions and for many.
-#define ANYDML_WAY_OF(way, suffix, dims)                                                         \
+#define ANYDML_KERNEL_OF(way, suffix, dims)                                                      \
   ANYDML_KERNEL(way##suffix)                                                                     \
   (const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<dims> gather) { \
     const GatherHead& head = gather.head;                                                        \
@@ -329,17 +330,16 @@ template <int kDims>
       way(report, gather, blockIdx.x);                                                           \
     if (head.last) publish_report_by_last_block(report, head.result, head.result_bytes);         \
   }
-#define ANYDML_WAY(way) ANYDML_WAY_OF(way, _few, kSmallDims) ANYDML_WAY_OF(way, _many, kMaxDims)
+#define ANYDML_KERNELS(way) \
+  ANYDML_KERNEL_OF(way, _few, kSmallDims) ANYDML_KERNEL_OF(way, _many, kMaxDims)
 
-ANYDML_WAY(gather_units)
-#if ANYDML_SIZE <= 8
-ANYDML_WAY(gather_runs)
-#endif
-#if ANYDML_SIZE == 1 || ANYDML_SIZE == 16
-ANYDML_WAY(gather_rows)
-#endif
-
-#if ANYDML_SIZE == 1
+#if ANYDML_WAY == 0
+ANYDML_KERNELS(gather_units)
+#elif ANYDML_WAY == 1
+ANYDML_KERNELS(gather_runs)
+#elif ANYDML_WAY == 2
+ANYDML_KERNELS(gather_rows)
+#else
 // Only checks the indices, before anything is written.
 ANYDML_KERNEL(gather_check)
 (const __grid_constant__ BadIndexReport report, const __grid_constant__ IndexCheck check) {

@@ -11,6 +11,9 @@ constexpr int kGatherUnroll = 4;
 constexpr int kGatherBlocks = 4;  // that a multiprocessor runs at a time
 constexpr int kRun = 4, kRunUnroll = 2;
 
+// What a kernel of gather.cu does; gather.cpp says how.
+enum class GatherWay { units, runs, rows, check };
+
 // A dimension of the output, innermost last: what a step along it is, in bytes, in the output, in
 // the input and in the indices; and in positions of the index tensor.
 struct GatherDim {

@@ -11,6 +11,7 @@ namespace anydml::cuda {
 
 constexpr unsigned kScatterThreads = 256;
 constexpr unsigned kKeysPerThread = 4;  // keys of a thread
+constexpr unsigned kFewUpdates = 2048;  // that every block of scatter_few.cu reads
 
 // Where numbers in row-major order lie, in up to two tensors of the same sizes.
 struct Places {

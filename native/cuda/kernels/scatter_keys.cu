@@ -1,10 +1,12 @@
-// The keys of SCATTER's and SCATTER_ND's updates, which is where indices are checked; copies that
-// are left out, and results that are cleared, where one is bad.
+// The keys of SCATTER's and SCATTER_ND's updates, which is where indices are checked: those of type
+// ANYDML_INDEX.
 #include "scatter_device.cuh"
 
 namespace {
 
 using namespace anydml::cuda;
+
+using Index = Number<ANYDML_INDEX>::Type;
 
 __device__ inline void put_key(void* keys, int width, Offset i, Offset key) {
   switch (width) {
@@ -22,9 +24,20 @@ __device__ inline void put_key(void* keys, int width, Offset i, Offset key) {
   }
 }
 
-template <class Index>
-__device__ void find_keys(const char* indices, const Places& places, const Tuples& tuples,
-                          void* keys, unsigned* winners, const BadIndexReport& report) {
+struct alignas(16) IndexLine {
+  static constexpr int kCount = 16 / static_cast<int>(sizeof(Index));
+  Index values[kCount];
+};
+
+}  // namespace
+
+// Places of the tuples: first in the indices, second what the key begins with. Without keys and
+// winners the indices are checked only. The key of a bad one is -1, cut to the width. A slice's
+// winner is the last update that names it, counted from 1.
+extern "C" __global__ void __launch_bounds__(kScatterThreads)
+    scatter_keys(const char* indices, const __grid_constant__ Places places,
+                 const __grid_constant__ Tuples tuples, void* keys, unsigned* winners,
+                 const __grid_constant__ BadIndexReport report) {
   const Offset first =
       static_cast<Offset>(blockIdx.x) * (kKeysPerThread * kScatterThreads) + threadIdx.x;
   const char* from[kKeysPerThread];
@@ -81,84 +94,23 @@ __device__ void find_keys(const char* indices, const Places& places, const Tuple
   bad.publish(report);
 }
 
-template <class T>
-__device__ void copy_units(char* target, const char* source, const Places& places, Offset count) {
-  const Offset step = static_cast<Offset>(gridDim.x) * kScatterThreads;
-  for (Offset i = static_cast<Offset>(blockIdx.x) * kScatterThreads + threadIdx.x; i < count;
-       i += step) {
-    const PlacePair at = places_of(places, i);
-    write(target + at.first, source == nullptr ? T{} : read<T>(source + at.second));
-  }
-}
-
-__device__ void copy_units(char* target, const char* source, const Places& places, Offset count,
-                           int size) {
-  switch (size) {
-    case 1:
-      return copy_units<unsigned char>(target, source, places, count);
-    case 2:
-      return copy_units<unsigned short>(target, source, places, count);
-    case 4:
-      return copy_units<unsigned>(target, source, places, count);
-    case 8:
-      return copy_units<uint2>(target, source, places, count);
-    default:
-      return copy_units<uint4>(target, source, places, count);
-  }
-}
-
-}  // namespace
-
-// Places of the tuples: first in the indices, second what the key begins with. Without keys and
-// winners the indices are checked only. The key of a bad one is -1, cut to the width. A slice's
-// winner is the last update that names it, counted from 1.
+// Packed indices from an address of whole lines on, `count` of them, only checked.
 extern "C" __global__ void __launch_bounds__(kScatterThreads)
-    scatter_keys(const char* indices, const __grid_constant__ Places places,
-                 const __grid_constant__ Tuples tuples, void* keys, unsigned* winners,
-                 const __grid_constant__ BadIndexReport report) {
-  with_index_type(tuples.type, [&](auto index) {
-    find_keys<decltype(index)>(indices, places, tuples, keys, winners, report);
-  });
-}
-
-// A copy of units of `size` bytes, if all indices are good.
-extern "C" __global__ void __launch_bounds__(kScatterThreads)
-    scatter_copy(char* target, const char* source, const __grid_constant__ Places places,
-                 Offset count, int size, const __grid_constant__ BadIndexReport report) {
-  if (!bad_index_found(report)) copy_units(target, source, places, count, size);
-}
-
-// Zeros, if an index is bad.
-extern "C" __global__ void __launch_bounds__(kScatterThreads)
-    scatter_clear(char* target, const __grid_constant__ Places places, Offset count, int size,
+    scatter_check(const char* indices, Offset count, const __grid_constant__ Tuples tuples,
                   const __grid_constant__ BadIndexReport report) {
-  if (bad_index_found(report)) copy_units(target, nullptr, places, count, size);
-}
-
-namespace {
-
-template <class Index>
-struct alignas(16) IndexLine {
-  static constexpr int kCount = 16 / static_cast<int>(sizeof(Index));
-  Index values[kCount];
-};
-
-template <class Index>
-__device__ void check(const char* indices, Offset count, const Tuples& tuples,
-                      const BadIndexReport& report) {
-  using Line = IndexLine<Index>;
   const Offset first =
       static_cast<Offset>(blockIdx.x) * (kCheckLinesPerThread * kScatterThreads) + threadIdx.x;
   const auto size_of = [&](Offset position) {
     return static_cast<unsigned long long>(
         tuples.sizes[tuples.length == 1 ? 0 : position % tuples.length]);
   };
-  Line line[kCheckLinesPerThread];
+  IndexLine line[kCheckLinesPerThread];
 #pragma unroll
   for (unsigned k = 0; k < kCheckLinesPerThread; ++k) {
     const Offset at = first + k * kScatterThreads;
     line[k] = {};  // position 0: of an axis without elements bad all the same
-    if ((at + 1) * Line::kCount <= count) line[k] = reinterpret_cast<const Line*>(indices)[at];
+    if ((at + 1) * IndexLine::kCount <= count)
+      line[k] = reinterpret_cast<const IndexLine*>(indices)[at];
   }
   FirstBad bad;
   const unsigned long long first_size = size_of(0);
@@ -167,20 +119,20 @@ __device__ void check(const char* indices, Offset count, const Tuples& tuples,
 #pragma unroll
   for (unsigned k = 0; k < kCheckLinesPerThread; ++k)
 #pragma unroll
-    for (int i = 0; i < Line::kCount; ++i)
+    for (int i = 0; i < IndexLine::kCount; ++i)
       good = good && anydml::wrap_index(line[k].values[i], first_size) < first_size;
   const Offset last = first + (kCheckLinesPerThread - 1) * kScatterThreads;
-  if (!same || !good || (last + 1) * Line::kCount > count) {
+  if (!same || !good || (last + 1) * IndexLine::kCount > count) {
     // One by one, in the order of positions.
 #pragma unroll
     for (unsigned k = 0; k < kCheckLinesPerThread; ++k) {
       const Offset at = first + k * kScatterThreads;
 #pragma unroll
-      for (int i = 0; i < Line::kCount; ++i) {
-        const Offset position = at * Line::kCount + i;
+      for (int i = 0; i < IndexLine::kCount; ++i) {
+        const Offset position = at * IndexLine::kCount + i;
         if (position >= count) continue;
         Index value = line[k].values[i];
-        if ((at + 1) * Line::kCount > count)
+        if ((at + 1) * IndexLine::kCount > count)
           value = read_once<Index>(indices + position * static_cast<Offset>(sizeof(Index)));
         const unsigned long long size = size_of(position);
         if (anydml::wrap_index(value, size) >= size) bad.see(position, static_cast<Offset>(value));
@@ -188,14 +140,4 @@ __device__ void check(const char* indices, Offset count, const Tuples& tuples,
     }
   }
   bad.publish(report);
-}
-
-}  // namespace
-
-// Packed indices from an address of whole lines on, `count` of them, only checked.
-extern "C" __global__ void __launch_bounds__(kScatterThreads)
-    scatter_check(const char* indices, Offset count, const __grid_constant__ Tuples tuples,
-                  const __grid_constant__ BadIndexReport report) {
-  with_index_type(tuples.type,
-                  [&](auto index) { check<decltype(index)>(indices, count, tuples, report); });
 }

@@ -247,6 +247,8 @@ class Program:
     held : tuple of (str, str) pairs
         Inputs that nobody binds, each with the output of its type and sizes whose memory has its
         elements when a run begins; with an empty name, the elements are zeros.
+    allows_half : bool
+        Whether products of FLOAT32 may be as precise as those of FLOAT16.
     """
 
     name: str
@@ -256,6 +258,7 @@ class Program:
     intermediates: tuple[Intermediate, ...] = ()
     constants: tuple[Constant, ...] = ()
     held: tuple[tuple[str, str], ...] = ()
+    allows_half: bool = False
 
     def clamped(self) -> Program:
         """Return a program that reads the nearest element for an index that is out of range."""

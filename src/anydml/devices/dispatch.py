@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -59,6 +59,20 @@ _Plain = tuple[str, tuple[int, ...], np.dtype[Any]]
 def _plain_slots(point: Point) -> list[_Plain]:
     pairs = zip(point.slots, point.tensors, strict=True)
     return [(slot.name, tensor.sizes, tensor.data_type.numpy) for slot, tensor in pairs]
+
+
+def allowing_half(program: Program, allow_half_precision: bool) -> Program:
+    """The program, with products of FLOAT32 as precise as those of FLOAT16 if that is allowed.
+
+    Raises
+    ------
+    ArgumentTypeError
+        `allow_half_precision` is not a bool.
+    """
+    if not isinstance(allow_half_precision, bool):
+        got = short_repr(allow_half_precision)
+        raise ArgumentTypeError(f"allow_half_precision: expected a bool, got {got}")
+    return replace(program, allows_half=allow_half_precision) if allow_half_precision else program
 
 
 class Compiled:

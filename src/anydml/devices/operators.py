@@ -17,7 +17,7 @@ from anydml.core.errors import (
 )
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import Program
-from anydml.devices.dispatch import Compiled, Point
+from anydml.devices.dispatch import Compiled, Point, allowing_half
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 
@@ -89,15 +89,20 @@ class Operator:
     def __repr__(self) -> str:
         return f"<Operator {self.desc!r} on {self.device!r}>"
 
-    def compile(self) -> CompiledOperator:
+    def compile(self, *, allow_half_precision: bool = False) -> CompiledOperator:
         """Choose the kernel and lay out its plan.
+
+        Parameters
+        ----------
+        allow_half_precision : bool
+            As `Device.compile_graph` takes it.
 
         Raises
         ------
         MissingKernelError
             The device has no kernel for the operator; ``Device("reference")`` runs every one.
         """
-        return CompiledOperator(self)
+        return CompiledOperator(self, allow_half_precision)
 
 
 class CompiledOperator(Compiled):
@@ -106,20 +111,25 @@ class CompiledOperator(Compiled):
     Made by `Operator.compile`.
     """
 
-    def __init__(self, operator: Operator, owned: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        allow_half_precision: bool = False,
+        owned: Mapping[str, Any] | None = None,
+    ) -> None:
         if not isinstance(operator, Operator):
             raise ArgumentTypeError(f"operator: expected an Operator, got {short_repr(operator)}")
         self.operator = operator
         self.desc = operator.desc
-        program = self.desc.lower()
+        program = allowing_half(self.desc.lower(), allow_half_precision)
         if operator.out_of_range == "clamp":
             program = program.clamped()
         super().__init__(
             self.desc.NAME, program, _points(self.desc, program), operator.device.backend, owned
         )
 
-    def __reduce__(self) -> tuple[type[CompiledOperator], tuple[Operator, dict[str, Any]]]:
-        return type(self), (self.operator, self._owned)
+    def __reduce__(self) -> tuple[type[CompiledOperator], tuple[Operator, bool, dict[str, Any]]]:
+        return type(self), (self.operator, self.program.allows_half, self._owned)
 
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc!r} on {self.operator.device!r}>"
@@ -138,7 +148,8 @@ class CompiledOperator(Compiled):
         BindingError
             A tensor that is not owned, one that is missing, or one that does not fit.
         """
-        return CompiledOperator(self.operator, self._copies(bindings))
+        allows_half = self.program.allows_half
+        return CompiledOperator(self.operator, allows_half, self._copies(bindings))
 
     def __call__(self, /, *inputs: Any, **bindings: Any) -> Any:
         """Run on inputs, allocate the outputs and return them.

@@ -28,10 +28,13 @@ class Engine(Protocol):
     scratch_nbytes : int
         The most bytes that a primitive takes besides its operands, its result and arrays of their
         sizes. A constant: a convolution copies windows in pieces of limited size.
+    multiplies_halves : bool
+        Whether `dot` and `conv` take float16 and give float32, in which they add exact products.
     """
 
     xp: Any
     scratch_nbytes: int
+    multiplies_halves: bool
 
     def dot(self, a: Array, b: Array) -> Array:
         """Matrix products of the last two axes; the others are broadcast. Integers wrap around."""

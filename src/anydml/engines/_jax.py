@@ -60,14 +60,30 @@ class _Namespace:
 
 
 class JaxEngine:
-    """`Engine` on arrays that JAX traces."""
+    """`Engine` on arrays that JAX traces.
+
+    Parameters
+    ----------
+    multiplies_halves : bool, optional
+        Whether matrix units multiply float16 where it is an operand: on a GPU.
+    precision : jax.lax.Precision, optional
+        Of products of float32; ``DEFAULT`` is TF32 on a GPU, which rounds them to 11 bits.
+    """
 
     xp: Any = _Namespace()
     scratch_nbytes: int = 0
 
+    def __init__(
+        self,
+        multiplies_halves: bool = False,
+        precision: lax.Precision = lax.Precision.HIGHEST,
+    ) -> None:
+        self.multiplies_halves = multiplies_halves
+        self.precision = precision
+
     def dot(self, a: Array, b: Array) -> Array:
-        """Matrix products in the full precision of the type."""
-        return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+        """Matrix products."""
+        return jnp.matmul(a, b, precision=self.precision, preferred_element_type=_sum_type(a))
 
     def conv(
         self,
@@ -85,13 +101,15 @@ class JaxEngine:
         window = w.shape[2:]
         if groups == len(w) == x.shape[1] and prod(window) <= _MOST_TAPS:
             ones = (1,) * len(window)
+            x, w = (operand.astype(_sum_type(operand) or operand.dtype) for operand in (x, w))
             return sum(
                 tap.of_elements(tap.values * w[(slice(None), 0, *tap.place)].reshape(-1, *ones))
                 for tap in _taps(x, 0, window, strides, pads, dilations, steps)
             )
         return lax.conv_general_dilated(
             x, w, tuple(strides), [*map(tuple, pads)], tuple(steps), tuple(dilations),
-            feature_group_count=groups, precision=lax.Precision.HIGHEST,
+            feature_group_count=groups, precision=self.precision,
+            preferred_element_type=_sum_type(x),
         )  # fmt: skip
 
     def reduce_window(
@@ -187,6 +205,11 @@ class JaxEngine:
     def repeat(self, count: Array, step: Callable[[Array, Any], Any], carry: Any) -> Any:
         """XLA's loop."""
         return lax.fori_loop(0, count, step, carry)
+
+
+def _sum_type(x: Array) -> Any:
+    """The type in which products of an array's elements are added, if not its own."""
+    return np.dtype(np.float32) if x.dtype == np.float16 else None
 
 
 def _rounded_to_odd(x: Array) -> Array:

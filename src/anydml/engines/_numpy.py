@@ -24,6 +24,7 @@ class NumpyEngine:
 
     xp: Any = np
     scratch_nbytes: int = SCRATCH_BYTES
+    multiplies_halves: bool = False
 
     def dot(self, a: Array, b: Array) -> Array:
         """Matrix products, by BLAS where it has the type."""

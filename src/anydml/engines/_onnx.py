@@ -54,6 +54,7 @@ class OnnxEngine:
 
     xp: Any = _XP
     scratch_nbytes: int = 0
+    multiplies_halves: bool = False
 
     def dot(self, a: Array, b: Array) -> Array:
         """Matrix products."""

@@ -145,9 +145,11 @@ def mod(a: Any, b: Any) -> Any:
 
 
 def expm1(x: Any) -> Any:
-    """Kahan's: the rounding of the power cancels in the quotient."""
+    """``tanh(x / 2) * (exp(x) + 1)``; of float64 Kahan's: the rounding of the power cancels."""
     wide = x.astype(np.float64)
     y = elementwise("Exp", wide)
+    if x.dtype != np.float64:
+        return (elementwise("Tanh", wide * 0.5) * (y + 1.0)).astype(x.dtype)
     below = y - 1.0
     exact = below * wide / elementwise("Log", y)
     result = chosen(y == 1.0, wide, chosen((below == -1.0) | isinf(y), below, exact))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError
-from anydml.devices.dispatch import Compiled, Point
+from anydml.devices.dispatch import Compiled, Point, allowing_half
 from anydml.graphs.check import violations
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, lower
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 class CompiledGraph(Compiled):
     """A graph that is ready to run; may be dispatched from several threads at once.
 
-    Made by `Device.compile_graph`. A copy, and one that comes back from a pickle, is checked and
-    compiled again; it owns what this one owns.
+    Made by `Device.compile_graph`. A copy, and one that comes back from a pickle, owns what this
+    one owns. A process checks and compiles all that come from one graph once.
 
     Parameters
     ----------
@@ -28,6 +30,8 @@ class CompiledGraph(Compiled):
         The graph.
     device : Device
         Where it runs, and whose feature level decides.
+    allow_half_precision : bool, optional
+        As `Device.compile_graph` takes it.
 
     Raises
     ------
@@ -50,7 +54,11 @@ class CompiledGraph(Compiled):
     """
 
     def __init__(
-        self, desc: GraphDesc, device: Device, owned: Mapping[str, Any] | None = None
+        self,
+        desc: GraphDesc,
+        device: Device,
+        allow_half_precision: bool = False,
+        owned: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(desc, GraphDesc):
             raise ArgumentTypeError(f"desc: expected a GraphDesc, got {short_repr(desc)}")
@@ -59,8 +67,9 @@ class CompiledGraph(Compiled):
             raise InvalidDescriptorError(found)
         self._desc = desc
         self._device = device
+        self._key = ""  # of its pickles; another one when it owns something else
         lowered = lower(desc)
-        program = lowered.program
+        program = allowing_half(lowered.program, allow_half_precision)
         points = [
             Point(slot.name, slot.name, (lowered.tensors[slot.name],), False, output, (slot,))
             for slots, output in ((program.inputs, False), (program.outputs, True))
@@ -79,8 +88,10 @@ class CompiledGraph(Compiled):
         """The device that it was compiled for."""
         return self._device
 
-    def __reduce__(self) -> tuple[type[CompiledGraph], tuple[GraphDesc, Device, dict[str, Any]]]:
-        return type(self), (self._desc, self._device, self._owned)
+    def __reduce__(self) -> tuple[Callable[..., CompiledGraph], tuple[Any, ...]]:
+        self._key = self._key or uuid4().hex
+        allows_half = self.program.allows_half
+        return _restored, (self._key, self._desc, self._device, allows_half, self._owned)
 
     def __repr__(self) -> str:
         names = [", ".join(point.name for point in side) for side in (self._inputs, self._outputs)]
@@ -111,6 +122,7 @@ class CompiledGraph(Compiled):
             then owns what it owned before.
         """
         self._own(self._copies(bindings))
+        self._key = ""
         return self
 
     def __call__(self, /, **bindings: Any) -> dict[str, Any]:
@@ -132,3 +144,28 @@ class CompiledGraph(Compiled):
             As `dispatch`.
         """
         return self._results(bindings)
+
+
+_MOST_RESTORED: Final = 4
+"""Graphs that came back from pickles and are kept compiled, the latest ones."""
+
+_kept: Final[dict[str, CompiledGraph]] = {}
+_keeping: Final = Lock()
+
+
+def _restored(
+    key: str, desc: GraphDesc, device: Device, allows_half: bool, owned: Mapping[str, Any]
+) -> CompiledGraph:
+    """The graph of a pickle, which shares what is compiled with others of this key."""
+    with _keeping:
+        found = _kept.pop(key, None)
+    if found is None:
+        found = CompiledGraph(desc, device, allows_half, owned)
+        found._key = key
+    with _keeping:
+        _kept[key] = found
+        while len(_kept) > _MOST_RESTORED:
+            del _kept[next(iter(_kept))]
+    shared = CompiledGraph.__new__(CompiledGraph)
+    vars(shared).update(vars(found))
+    return shared

@@ -192,11 +192,12 @@ class Checked:
         ModelError
             The device has no kernel for it.
         """
-        desc = self.dispatchable.desc
+        desc, allows_half = self.dispatchable.desc, self.dispatchable.allows_half
         try:
             if isinstance(desc, GraphOperator):
-                return desc.compile(self.device)
-            return self.device.create_operator(desc).compile()
+                return desc.compile(self.device, allow_half_precision=allows_half)
+            operator = self.device.create_operator(desc)
+            return operator.compile(allow_half_precision=allows_half)
         except MissingKernelError as error:
             text = (
                 f"{words('dispatchables', self.dispatchable.name)} ({error.operator}): no "

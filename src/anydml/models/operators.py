@@ -31,9 +31,10 @@ _OTHER_KINDS: Final = ("hlsl", "onnx")
 _GRAPH: Final = "dmlserializedgraph"
 _COMPILE_TYPES: Final = ("DmlCompileOp", "DmlCompileGraph")
 _EXECUTION_FLAG: Final = "DML_EXECUTION_FLAG_"
+_ALLOW_HALF: Final = "ALLOW_HALF_PRECISION_COMPUTATION"
 _EXECUTION_FLAGS: Final = (
     "NONE",
-    "ALLOW_HALF_PRECISION_COMPUTATION",
+    _ALLOW_HALF,
     "DISABLE_META_COMMANDS",
     "DESCRIPTORS_VOLATILE",
 )
@@ -101,10 +102,11 @@ class GraphOperator:
         """Return the lowest feature level that accepts the graph, or None when none does."""
         return None if self.violations(LATEST) else lowest_level(self.graph, constants_since=SINCE)
 
-    def compile(self, device: Device) -> CompiledGraph:
+    def compile(self, device: Device, *, allow_half_precision: bool) -> CompiledGraph:
         """Compile the graph, which the feature level of the device accepts."""
         # What constants are makes no difference to a run.
-        return Device(device.kind, feature_level=LATEST).compile_graph(self.graph)
+        latest = Device(device.kind, feature_level=LATEST)
+        return latest.compile_graph(self.graph, allow_half_precision=allow_half_precision)
 
     def lower(self) -> Program:
         """Return the program of the graph."""
@@ -176,12 +178,14 @@ class Dispatchable:
     """Operator or graph, and the resources of its OWNED_BY_DML tensors.
 
     `within` is the member of the JSON object that has the operator's fields, if it is not itself.
+    `allows_half` is whether the execution flags allow computation in half precision.
     """
 
     name: str
     desc: Descriptor | GraphOperator
     bindings: Bindings
     within: tuple[str, ...] = ()
+    allows_half: bool = False
 
 
 def read_dispatchable(
@@ -210,12 +214,12 @@ def read_dispatchable(
         else:
             desc = from_json(fields)
     faults.field(fields, "dmlCompileType", _compile_type, None)
-    faults.field(fields, "executionFlags", _execution_flags, None)
+    flags = faults.field(fields, "executionFlags", _execution_flags, frozenset[str]())
     unbound: Bindings = {}
     bindings = faults.field(fields, "bindings", read_bindings, unbound)
     faults.finish()
     nested = tuple(member for member in DESCRIBED_IN if member in fields)[:1]
-    return Dispatchable(name, desc, bindings, nested)
+    return Dispatchable(name, desc, bindings, nested, _ALLOW_HALF in flags)
 
 
 def _compile_type(value: Any) -> None:
@@ -223,13 +227,15 @@ def _compile_type(value: Any) -> None:
         raise ModelError(f"Expected one of {', '.join(_COMPILE_TYPES)}, got {json_shown(value)}.")
 
 
-def _execution_flags(value: Any) -> None:
-    for flag in value if isinstance(value, list) else [value]:
+def _execution_flags(value: Any) -> frozenset[str]:
+    flags = value if isinstance(value, list) else [value]
+    for flag in flags:
         if not isinstance(flag, str) or flag.removeprefix(_EXECUTION_FLAG) not in _EXECUTION_FLAGS:
             known = ", ".join(_EXECUTION_FLAGS)
             raise ModelError(
                 f"Expected one of {known} or an array of them, got {json_shown(flag)}."
             )
+    return frozenset(flag.removeprefix(_EXECUTION_FLAG) for flag in flags)
 
 
 def read_bindings(value: Any) -> Bindings:

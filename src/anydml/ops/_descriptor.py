@@ -70,6 +70,8 @@ class Descriptor:
     """The level that allowed nesting, if the operator itself is older."""
     WIDENS: ClassVar[bool] = False
     """Whether `compute` gets floats in the type that is computed in, rather than as they are."""
+    MULTIPLIES: ClassVar[bool] = False
+    """Whether an engine that `multiplies_halves` gives `compute` float16 as it is nevertheless."""
     TOLERANCE: ClassVar[Tolerance] = EXACT
     """The largest accepted difference from the exact result."""
     EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = ()

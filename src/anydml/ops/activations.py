@@ -6,7 +6,7 @@ A fused activation omits its tensors and is applied to the result of the enclosi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Final, TypeAlias
 
 from anydml.core.errors import Violation
@@ -90,7 +90,10 @@ class ActivationLeakyRelu(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float) -> Array:
-        return e.xp.where(x >= 0, x, x.dtype.type(alpha) * x)
+        line = x.dtype.type(alpha) * x
+        if 0 <= alpha <= 1:
+            return e.xp.maximum(x, line)
+        return e.xp.where(x >= 0, x, line)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -126,9 +129,8 @@ class ActivationSigmoid(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array) -> Array:
-        one = x.dtype.type(1)
-        small = e.xp.exp(-e.xp.abs(x))  # this does not overflow
-        return e.xp.where(x >= 0, one, small) / (one + small)
+        one, zero = x.dtype.type(1), x.dtype.type(0)  # the powers do not overflow
+        return e.xp.exp(e.xp.minimum(x, zero)) / (one + e.xp.exp(-e.xp.abs(x)))
 
 
 class ActivationTanh(Activation):
@@ -164,6 +166,14 @@ class ActivationThresholdedRelu(Activation):
         return e.xp.where(x > x.dtype.type(alpha), x, x.dtype.type(0))
 
 
+def _kinked(e: Engine, x: Array, alpha: float) -> Array:
+    """``x`` if it is not negative, else ``alpha * (exp(x) - 1)``."""
+    scale, zero = x.dtype.type(alpha), x.dtype.type(0)
+    if isfinite(scale):  # two terms, of which one is 0, take less time than a choice
+        return e.xp.maximum(x, zero) + scale * e.xp.expm1(e.xp.minimum(x, zero))
+    return e.xp.where(x >= 0, x, scale * e.xp.expm1(x))
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationElu(Activation):
     """``x`` if it is not negative, else ``alpha * (exp(x) - 1)``.
@@ -183,7 +193,7 @@ class ActivationElu(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float) -> Array:
-        return e.xp.where(x >= 0, x, x.dtype.type(alpha) * e.xp.expm1(x))
+        return _kinked(e, x, alpha)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -209,8 +219,7 @@ class ActivationScaledElu(Activation):
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float, gamma: float) -> Array:
         x = _wide(e, x, alpha, gamma)
-        below = x.dtype.type(alpha) * e.xp.expm1(x)
-        return x.dtype.type(gamma) * e.xp.where(x > 0, x, below)
+        return x.dtype.type(gamma) * _kinked(e, x, alpha)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

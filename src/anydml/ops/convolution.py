@@ -130,6 +130,7 @@ class Convolution(Computed):
 
     NAME = "CONVOLUTION"
     TOLERANCE = products(8)
+    MULTIPLIES = True
     WORKING_BYTES = 24
     IN_PIECES = True
     ALSO_KNOWN_AS = (

@@ -78,6 +78,7 @@ class Gemm(Computed):
 
     NAME = "GEMM"
     TOLERANCE = products(8)
+    MULTIPLIES = True
     WORKING_BYTES = 24
     IN_PIECES = True
     ALSO_KNOWN_AS = "onnx.Gemm onnx.MatMul numpy.matmul torch.matmul jax.numpy.matmul"
@@ -129,9 +130,10 @@ class Gemm(Computed):
         beta: float,
     ) -> Array:
         result = e.dot(_transform(e, a, trans_a), _transform(e, b, trans_b))
+        number = result.dtype.type
         if alpha != 1:
-            result = a.dtype.type(alpha) * result
-        return result if c is None else result + a.dtype.type(beta) * c
+            result = number(alpha) * result
+        return result if c is None else result + number(beta) * c
 
 
 def _matrix_axes(rank: Any, transform: MatrixTransform) -> tuple[Any, Any]:

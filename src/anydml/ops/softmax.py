@@ -40,8 +40,8 @@ def softmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
 def log_softmax(e: Engine, x: Array, axes: Sequence[int]) -> Array:
     """``log(softmax(x))``, accurate even if one element is much larger than the others."""
     below = x - e.xp.max(x, axis=tuple(axes), keepdims=True)
-    # The first of the largest elements adds exp(0) = 1, which log1p does.
-    rest = e.xp.where(hardmax(e, x, axes) == 1, below, e.xp.exp(below))
+    # The first of the largest elements has exp(0) = 1, which log1p adds.
+    rest = e.xp.exp(below) - hardmax(e, x, axes)
     total = e.xp.sum(rest, axis=tuple(axes), keepdims=True, dtype=e.xp.float64)
     return below - e.xp.log1p(total.astype(x.dtype))
 

@@ -166,7 +166,9 @@ class GraphBuilder:
         outputs_by_name = {
             f"output{i}": to_expression(f"outputs[{i}]", value) for i, value in enumerate(outputs)
         }
-        return Model(self._device._device.compile_graph(self._graph.build(**outputs_by_name)))
+        allows_half = ExecutionFlags.ALLOW_HALF_PRECISION_COMPUTATION in ExecutionFlags(flags)
+        graph, device = self._graph.build(**outputs_by_name), self._device._device
+        return Model(device.compile_graph(graph, allow_half_precision=allows_half))
 
     def _input(self, index: int, desc: TensorDesc) -> Expression:
         if index in self._inputs:

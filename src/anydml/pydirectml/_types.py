@@ -67,7 +67,7 @@ class OutputOptions(enum.IntEnum):
 
 
 class ExecutionFlags(enum.IntFlag):
-    """``DML_EXECUTION_FLAGS``: accepted, and without effect here."""
+    """``DML_EXECUTION_FLAGS``; only ALLOW_HALF_PRECISION_COMPUTATION has an effect, on GPUs."""
 
     NONE = 0
     ALLOW_HALF_PRECISION_COMPUTATION = 1

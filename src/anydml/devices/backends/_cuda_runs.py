@@ -22,16 +22,18 @@ from anydml.core.errors import DeviceError
 from anydml.core.program import ArraySpec, KernelCall, Program, Slot
 from anydml.devices.backends._code_cache import compiled
 from anydml.devices.backends._partition import Run, partition
-from anydml.devices.backends._sequence import Step
+from anydml.devices.backends._sequence import DirectCall, Step
 from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends._xla_calls import custom_call
 from anydml.devices.backends.xla import (
-    ENGINE,
+    are_bound,
+    are_representable,
     calculates,
+    engine,
     first_working,
     translate_errors,
 )
-from anydml.engines._jax import x64
+from anydml.engines._jax import JaxEngine, x64
 from anydml.libraries import DeviceArray, as_operand, packed_strides
 from anydml.libraries._jax import capsule_of, from_device_array
 from anydml.ops._registry import computation
@@ -77,10 +79,10 @@ def compiled_runs(
         raise _no_gpu(program, device, str(error)) from None
     if not places:
         raise _no_gpu(program, device, "JAX does not list this GPU")
-    calls = _Calls(program)
+    calls, computing = _Calls(program), engine(places[0].platform, program)
     partitioned, runs = partition(program, _joins, keeps=calculates)
     return partitioned, {
-        kernel: CompiledRun(program.name, run, places[0], memory_on, cache, calls)
+        kernel: CompiledRun(program.name, run, places[0], memory_on, cache, calls, computing)
         for kernel, run in runs.items()
     }
 
@@ -152,9 +154,11 @@ class CompiledRun:
         memory_on: Callable[[int], Memory],
         cache: str,
         native_call: _Calls,
+        computing: JaxEngine,
         known: Mapping[int, DeviceArray] | None = None,
     ) -> None:
-        self._made_of = name, run, place, memory_on, cache, native_call
+        self._made_of = name, run, place, memory_on, cache, native_call, computing
+        self._computing = computing
         self._cache = cache
         self._native_call = native_call
         self.run = run
@@ -193,12 +197,9 @@ class CompiledRun:
         self._kept.add(event, (results, operands, inputs))
         return -1
 
-    def direct(
-        self, inputs: Sequence[Slot], outputs: Sequence[Slot]
-    ) -> Callable[[dict[str, Any]], dict[str, Any] | None]:
-        """`Executable.direct` for a program of this run alone, whose inputs are in this order."""
+    def direct(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> DirectCall:
+        """As `Direct.direct`."""
         expected = [(slot.name, slot.declared, np.dtype(slot.spec.dtype)) for slot in inputs]
-        is_wide = any(np.dtype(slot.spec.dtype).itemsize == 8 for slot in outputs)
         at = [self.run.outputs.index(slot.name) for slot in outputs]
         names = [slot.name for slot in outputs]
         declared = {slot.name: slot.declared for slot in outputs}
@@ -221,14 +222,8 @@ class CompiledRun:
             return {name: results[i] for name, i in zip(names, at, strict=True)}
 
         def on_jax(arrays: list[Any]) -> list[Any] | None:
-            if is_wide and not jax.config.jax_enable_x64:
+            if not are_bound(arrays, inputs, self.place) or not are_representable(outputs):
                 return None
-            for array, (_, sizes, dtype) in zip(arrays, expected, strict=True):
-                if isinstance(array, jax.core.Tracer) or array.is_deleted():
-                    return None
-                is_here = array.devices() == {self.place}
-                if not is_here or array.shape != sizes or array.dtype != dtype:
-                    return None
             with x64(), jax.default_device(self.place), translate_errors(self._name):
                 return self._compute(arrays, "jaxlib", shapes)
 
@@ -295,7 +290,7 @@ class CompiledRun:
                 natural = run.specs[name].shape
                 is_padded = inputs[i].ndim != len(natural)
                 arrays.append(inputs[i].reshape(natural) if is_padded else inputs[i])
-            results = compute_run(ENGINE, run, arrays, self._native_call)
+            results = compute_run(self._computing, run, arrays, self._native_call)
             if shapes is None:
                 return results
             return [x.reshape(shape) for x, shape in zip(results, shapes, strict=True)]

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 
 from anydml.core.errors import IndexOutOfRangeError
-from anydml.core.program import ArraySpec, IndexUse, Intermediate, KernelCall, Program
+from anydml.core.program import ArraySpec, IndexUse, Intermediate, KernelCall, Program, Slot
 from anydml.devices.backends._base import Array, decline, natural, out_of_range
 from anydml.libraries import packed_strides
 
@@ -378,16 +378,37 @@ class HostExecutable:
         owned: Mapping[str, Array] | None = None,
     ) -> None:
         self.dispatch = dispatch
-        self.direct: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda bindings: None
         self._made_of = program, step_of, memory
         known = host_constants(program) | natural_inputs(program, owned or {})
         self._sequence = CallSequence(program, step_of, memory, known)
+        self.direct = direct_call(program, self._sequence)
 
     def owning(self, arrays: Mapping[str, Array]) -> HostExecutable:
         return HostExecutable(*self._made_of, owned=arrays)
 
     def run(self, arrays: Mapping[str, Array], private: bool, threads: int) -> None:
         self._sequence.run(self._made_of[2], arrays, private, threads)
+
+
+DirectCall = Callable[[dict[str, Any]], dict[str, Any] | None]
+"""As `Executable.direct`."""
+
+
+@runtime_checkable
+class Direct(Protocol):
+    """A step that takes arrays of its own library as they are."""
+
+    def direct(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> DirectCall:
+        """The direct call of a program of this step alone, whose inputs are in this order."""
+
+
+def direct_call(program: Program, sequence: CallSequence) -> DirectCall:
+    """The direct call of a program's calls, which declines unless they are one that has it."""
+    single = sequence.single()
+    if single is None or not isinstance(single[0], Direct):
+        return lambda bindings: None
+    slots = {slot.name: slot for slot in program.inputs}
+    return single[0].direct([slots[str(name)] for name in single[1]], program.outputs)
 
 
 def natural_inputs(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,7 +52,9 @@ def compute_calls(
             assert native_call is not None
             results = native_call(call, operands, [run.specs[name] for name in call.outputs])
         else:
-            operands = [_widened(x, definition.WIDENS) for x in operands]
+            widens = definition.WIDENS
+            widens &= not (definition.MULTIPLIES and engine.multiplies_halves)
+            operands = [_widened(x, widens) for x in operands]
             results = definition.compute(engine, *operands, **dict(call.attributes))
             if not isinstance(results, tuple):
                 results = (results,)

@@ -33,7 +33,13 @@ from anydml.core.errors import (
 from anydml.core.program import ArraySpec, KernelCall, Program, Slot
 from anydml.devices.backends._base import Array, Executable, decline, out_of_range
 from anydml.devices.backends._memory import working_nbytes
-from anydml.devices.backends._sequence import CallSequence, Step, host_constants, natural_inputs
+from anydml.devices.backends._sequence import (
+    CallSequence,
+    Step,
+    direct_call,
+    host_constants,
+    natural_inputs,
+)
 from anydml.devices.threads import get_num_threads
 from anydml.libraries import DeviceArray, packed_strides
 from anydml.ops._registry import is_computed
@@ -338,12 +344,7 @@ class CudaExecutable:
         self._sequence = CallSequence(program, self._step, _CudaMemory(device, 0), known)
         self._checks = any(call.indices is not None for call in program.calls)
         self.dispatch: Callable[[dict[str, Any], int], int | None] = decline
-        self.direct: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda bindings: None
-        single = self._sequence.single()
-        if computed and single is not None and hasattr(single[0], "direct"):
-            slots = {slot.name: slot for slot in program.inputs}
-            inputs = [slots[str(name)] for name in single[1]]
-            self.direct = single[0].direct(inputs, program.outputs)
+        self.direct = direct_call(program, self._sequence)
 
     def _step(self, call: KernelCall) -> Step:
         if call.kernel in self._runs:

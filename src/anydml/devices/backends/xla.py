@@ -14,22 +14,23 @@ from typing import Any, Final
 
 import jax
 import numpy as np
+from jax import lax
 
 from anydml.core.errors import AllocationError, DeviceError
-from anydml.core.program import KernelCall, Program
+from anydml.core.program import KernelCall, Program, Slot
 from anydml.devices.backends._base import Executable, unrepeated, unrepeated_copy
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
-from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
+from anydml.devices.backends._sequence import DirectCall, HostExecutable, HostMemory, Step
 from anydml.devices.backends._traced import compute_run
 from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
 from anydml.ops._registry import computation, is_computed
 
-ENGINE: Final = JaxEngine()
-
 MOST_CONSTANT_BYTES: Final = 64 << 20
 """Bytes of the owned tensors that a CPU's run compiles as constants; more are arguments."""
+
+_GPUS: Final = "gpu", "cuda"
 
 _OPTIONS: Final = {
     "xla_allow_excess_precision": False,  # FLOAT16 is rounded between two calls
@@ -56,10 +57,18 @@ def options(platform: str) -> list[dict[str, Any]]:
     """How XLA compiles for a platform: the first of these that works for a program."""
     if platform == "cpu":
         return [{**_OPTIONS, **_CPU_OPTIONS}]
-    if platform not in ("gpu", "cuda"):
+    if platform not in _GPUS:
         return [{**_OPTIONS}]
     own = {**_OPTIONS, **_GPU_OPTIONS}
     return [{**own, **_GRAPH_OPTIONS}, own, {**_OPTIONS}]
+
+
+def engine(platform: str, program: Program) -> JaxEngine:
+    """What computes a program on a platform."""
+    is_reduced = program.allows_half
+    return JaxEngine(
+        platform in _GPUS, lax.Precision.DEFAULT if is_reduced else lax.Precision.HIGHEST
+    )
 
 
 def first_working(platform: str, make: Callable[[dict[str, Any]], Any]) -> Any:
@@ -127,10 +136,11 @@ class XlaBackend:
         program, runs = partition(program, joins, keeps=calculates)
         place = self._first if self._platform else None
         platform = self._first.platform
+        computing = engine(platform, program)
 
         def step_of(call: KernelCall) -> Step:
             if call.kernel in runs:
-                return _Step(name, runs[call.kernel], place, platform)
+                return _Step(name, runs[call.kernel], place, platform, computing)
             return kernel_step(call)
 
         return HostExecutable(program, step_of, HostMemory(partial(block, name)))
@@ -151,6 +161,24 @@ def translate_errors(name: str) -> Iterator[None]:
         raise DeviceError(f"{name}: XLA failed: {error}") from error
 
 
+def are_bound(arrays: Sequence[Any], slots: Sequence[Slot], place: Any) -> bool:
+    """Whether arrays are those of JAX that slots describe, on a device."""
+    for array, slot in zip(arrays, slots, strict=True):
+        if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer):
+            return False
+        if array.is_deleted() or array.devices() != {place}:
+            return False
+        if array.shape != slot.declared or array.dtype != slot.spec.dtype:
+            return False
+    return True
+
+
+def are_representable(slots: Sequence[Slot]) -> bool:
+    """Whether JAX, as it is configured, has the types of slots."""
+    kinds = [np.dtype(slot.spec.dtype) for slot in slots]
+    return bool(jax.config.jax_enable_x64) or all(kind.itemsize < 8 for kind in kinds)
+
+
 class _Step:
     """`Step` of a run, some of whose inputs may be known.
 
@@ -159,11 +187,19 @@ class _Step:
     """
 
     def __init__(
-        self, name: str, run: Run, place: Any, platform: str, known: Mapping[int, Any] | None = None
+        self,
+        name: str,
+        run: Run,
+        place: Any,
+        platform: str,
+        computing: JaxEngine,
+        known: Mapping[int, Any] | None = None,
     ) -> None:
-        self._made_of = name, run, place, platform
+        self._made_of = name, run, place, platform, computing
         self._name = name
         self._place = jax.default_device(place) if place else nullcontext()
+        self._here = place or jax.devices()[0]
+        self._outputs = run.outputs
         arrays = {i: unrepeated(x) for i, x in (known or {}).items()}
         nbytes = sum(x.nbytes for x in arrays.values())
         is_constant = platform == "cpu" and nbytes <= MOST_CONSTANT_BYTES
@@ -175,7 +211,7 @@ class _Step:
 
         def call(*arguments: Any) -> list[Any]:
             inputs = {**constants, **dict(zip(order, arguments, strict=True))}
-            return compute_run(ENGINE, run, [inputs[i] for i in range(len(run.inputs))])
+            return compute_run(computing, run, [inputs[i] for i in range(len(run.inputs))])
 
         self._function = call
         self._platform = platform
@@ -191,13 +227,38 @@ class _Step:
         with x64(), self._place, translate_errors(self._name):
             # An output may be an input's memory, so that all must have been read.
             results = self._results(*self._placed, *map(unrepeated, inputs))
+            jax.block_until_ready(results)
         for output, result in zip(outputs, results, strict=True):
             output[...] = np.asarray(result)
         return -1
 
+    def direct(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> DirectCall:
+        """As `Direct.direct`: arrays of JAX stay where they are, and nothing waits for them."""
+        at = [self._outputs.index(slot.name) for slot in outputs]
+        here = self._here
+
+        def run(bindings: dict[str, Any]) -> dict[str, Any] | None:
+            arrays: list[Any] = [bindings.get(slot.name) for slot in inputs]
+            if not arrays or len(bindings) != len(arrays):
+                return None
+            if not are_bound(arrays, inputs, here) or not are_representable(outputs):
+                return None
+            with x64(), jax.default_device(here), translate_errors(self._name):
+                operands = [
+                    x.reshape(slot.spec.shape) if slot.padding else x
+                    for x, slot in zip(arrays, inputs, strict=True)
+                ]
+                results = self._results(*self._placed, *operands)
+                return {
+                    slot.name: results[i].reshape(slot.declared) if slot.padding else results[i]
+                    for i, slot in zip(at, outputs, strict=True)
+                }
+
+        return run
+
     def _results(self, *operands: Any) -> list[Any]:
         if self._call is not None:
-            results: list[Any] = jax.block_until_ready(self._call(*operands))
+            results: list[Any] = self._call(*operands)
             return results
 
         def run(chosen: dict[str, Any]) -> tuple[Any, list[Any]]:

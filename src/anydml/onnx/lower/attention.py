@@ -305,7 +305,7 @@ def rotary_embedding(n: Lowering) -> Expression:
     strides = (rows * heads * turned, turned, rows * turned, 1) if by_heads else None
     copied = n.emit(
         "ELEMENT_WISE_IDENTITY", n.reshape(x, plain, strides), outputs=[(kind, plain)],
-        scale_bias=ScaleBias(1.0, 0.0),
+        scale_bias=ScaleBias(1.0, 0.0) if n.exact else None,
     )  # fmt: skip
     interleaved = bool(n.get("interleaved", 0))
     half = turned // 2
