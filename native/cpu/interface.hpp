@@ -52,33 +52,27 @@ struct Sealed<function> {
 template <auto function>
 using Entry = decltype(&Sealed<function>::run);
 
+// The entries of functions, each by its function.
+template <auto function>
+struct Slot {
+  Entry<function> run = &Sealed<function>::run;
+};
+template <auto... functions>
+struct Slots : Slot<functions>... {};
+
 struct KernelTable {
   const char* interface;  // ANYDML_INTERFACE: of the headers that both sides were compiled with
   const char* level;
 
-  Entry<&TopKPlan::run> top_k;
-  Entry<&NonzeroPlan::scan> nonzero_scan;
-  Entry<&NonzeroPlan::write> nonzero_write;
-  Entry<&ScatterPlan::run> scatter;
-  Entry<&ScatterNdPlan::run> scatter_nd;
-  Entry<&anydml::copy_elements> copy_elements;
-  Entry<&SlabsPlan::split> split;
-  Entry<&SlabsPlan::join> join;
-  Entry<&CastPlan::run> cast;
-  Entry<&IdentityPlan::run> identity;
-  Entry<&SequencePlan::run> sequence;
-  Entry<&PaddingPlan::run> padding;
-  Entry<&ReversePlan::run> reverse;
-  Entry<&UpsamplePlan::run> upsample;
-  Entry<&GatherPlan::run> gather;
-  Entry<&GatherElementsPlan::run> gather_elements;
-  Entry<&GatherNdPlan::run> gather_nd;
-
-  struct {
-#define ANYDML_KERNEL(name) Entry<&anydml::kernels::name> name;
+  Slots<&TopKPlan::run, &NonzeroPlan::scan, &NonzeroPlan::write, &ScatterPlan::run,
+        &ScatterNdPlan::run, &SlabsPlan::split, &SlabsPlan::join, &CastPlan::run,
+        &IdentityPlan::run, &SequencePlan::run, &PaddingPlan::run, &ReversePlan::run,
+        &UpsamplePlan::run, &GatherPlan::run, &GatherElementsPlan::run, &GatherNdPlan::run,
+#define ANYDML_KERNEL(name) &kernels::name,
 #include "kernels.def"
 #undef ANYDML_KERNEL
-  } kernels;
+        &copy_elements>
+      functions;
 
   // These do not throw.
   decltype(&anydml::available_threads) available_threads;

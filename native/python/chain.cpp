@@ -2,7 +2,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "../cpu/work.hpp"
 #include "failures.hpp"
 #include "kernel.hpp"
 
@@ -27,7 +26,7 @@ bool chain(const nb::tuple& arrays, std::vector<Int> numbers, int threads) {
   numbers.insert(numbers.begin(), {count, static_cast<Int>(operands.size())});
   translate_exceptions("chain", [&] {
     const nb::gil_scoped_release unlocked;
-    kernels::chain({operands.data(), numbers.data(), true, threads});
+    call_kernel<&kernels::chain>(Work{operands.data(), numbers.data(), true, threads});
   });
   return true;
 }

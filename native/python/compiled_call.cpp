@@ -111,14 +111,14 @@ class CompiledCall {
   const char* check() const {
     if (operand_count_ != static_cast<std::size_t>(kernel_.inputs + kernel_.outputs) ||
         (list_count_ > 0) != (kernel_.list != Lists::none))
-      return "other tensors than it takes";
+      return "wrong number of tensors";
     for (const Slot& slot : slots_)
       if (slot.list_position >= static_cast<int>(list_count_))
-        return "a member that is not in the list";
+        return "a position beyond the end of its list";
     if (slots_.size() > kMaxOperands) return nullptr;  // checked at every dispatch
     Operand operands[kMaxOperands];
     for (std::size_t i = 0; i < slots_.size(); ++i)
-      if (!describe(slots_[i], operands[i])) return "a tensor that no array can be";
+      if (!describe(slots_[i], operands[i])) return "expected sizes and types that arrays can have";
     return validate(kernel_, call(operands, 1));
   }
 

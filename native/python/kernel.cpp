@@ -81,18 +81,20 @@ const char* validate_type(const Results::One& one, const Tensor& output) {
                                                                                    : kElements;
     case Results::index:
       if (!is_index_type(output.type)) return kIndices;
-      return can_index(output.type, one.limit) ? nullptr : "indices of 32 bits for a longer axis";
+      return can_index(output.type, one.limit)
+                 ? nullptr
+                 : "indices: expected 64 bits for an axis of this length";
     case Results::number:
-      return output.type != DataType::unknown ? nullptr : "a type without numbers";
+      return output.type != DataType::unknown ? nullptr : "result: expected a type of numbers";
     case Results::sequence:
       return is_integer_type(output.type) || output.type == DataType::float32 ||
                      output.type == DataType::float16
                  ? nullptr
-                 : "a type without sequences";
+                 : "result: expected an integer type, float32 or float16";
     case Results::count:
       return output.type == DataType::uint32 && output.layout.count() == 1
                  ? nullptr
-                 : "a count that is not one uint32";
+                 : "count: expected one uint32";
     default:
       return nullptr;
   }
@@ -116,18 +118,20 @@ const char* validate_output(const Results::One& one, const Tensor& output, Int m
 // The members of a list must add up to the size of the first result on an axis.
 const char* validate_list(const Results& results, const List& list) {
   const Results::One& one = results.one[0];
-  if (list.count == 0) return "no parts";
+  if (list.count == 0) return "parts: expected at least one";
   Operand operand;
   void* data = nullptr;
   Int total = 0;
   for (std::size_t i = 0; i < list.count; ++i) {
     const Tensor* const part = list.get(i, operand, data);
-    if (part == nullptr) return "a part that no kernel takes";
+    if (part == nullptr) return "parts: expected arrays of a supported type";
     if (const char* const wrong = validate_output(one, *part, 0, results.axis)) return wrong;
     if (__builtin_add_overflow(total, part->layout.sizes[results.axis], &total))
-      return "parts that are longer than any array";
+      return "parts: together longer than any array";
   }
-  return total == one.dims[results.axis] ? nullptr : "parts that do not make up the whole";
+  return total == one.dims[results.axis]
+             ? nullptr
+             : "parts: their sizes do not add up to the size of the whole";
 }
 
 }  // namespace

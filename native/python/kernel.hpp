@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "../cpu/work.hpp"
 #include "../cuda/host/queue.hpp"
 #include "failures.hpp"
+#include "loaded_kernels.hpp"
 #include "numpy.hpp"
 
 namespace anydml::python {
@@ -227,7 +227,7 @@ Int run_work(const Call& call) {
   }
   const Work work{memory, call.numbers, call.output_is_private, call.threads};
   Status status;
-  without_gil(elements, [&] { status = function(work); });
+  without_gil(elements, [&] { status = call_kernel<function>(work); });
   return status.bad_index;
 }
 

@@ -5,13 +5,13 @@
 
 namespace anydml::python {
 
-inline constexpr const char* kAxis = "axis: none of the input's";
-inline constexpr const char* kRank = "operands of other ranks than the input's";
-inline constexpr const char* kSizes = "operands of other sizes than the input's";
-inline constexpr const char* kElements = "operands of other elements than the input's";
-inline constexpr const char* kIndices = "indices of a type that is none for indices";
-inline constexpr const char* kClamp = "no element to clamp an index to";
-inline constexpr const char* kNumbers = "other attributes than the kernel's";
+inline constexpr const char* kAxis = "axis: out of range";
+inline constexpr const char* kRank = "operands: their ranks do not fit together";
+inline constexpr const char* kSizes = "operands: their sizes do not fit together";
+inline constexpr const char* kElements = "operands: their element types do not fit together";
+inline constexpr const char* kIndices = "indices: expected int32, int64, uint32 or uint64";
+inline constexpr const char* kClamp = "indices: there is no element to clamp them to";
+inline constexpr const char* kNumbers = "attributes: wrong number or value";
 
 // An axis or a rank as an int, or -1 if it is out of range.
 inline int to_axis(Int number) {

@@ -185,7 +185,7 @@ void run(const Request& request, const xla::CallFrame&) {
 
 void enqueue(const Request& request, const xla::CallFrame& frame) {
   const std::string name = request.kernel->name;
-  if (request.kernel->enqueue == nullptr) throw Refused{"a kernel that GPUs do not have"};
+  if (request.kernel->enqueue == nullptr) throw Refused{"this operator has no kernel for CUDA yet"};
   xla::GetStream stream{sizeof stream, nullptr, frame.context, nullptr};
   xla::GetDeviceOrdinal device{sizeof device, nullptr, frame.context, 0};
   if (frame.api->get_stream(&stream) != nullptr ||

@@ -142,21 +142,21 @@ def test_the_first_and_last_types_and_ranks():
         x, out = np.ones((2, 3), dtype), np.zeros((2, 3), dtype)
         assert cast(kind=kind).dispatch({"In": x, "Out": out}, 1) == -1
         assert (out == 1).all()
-    with pytest.raises(dml.ArgumentError, match="a tensor that no array can be"):
+    with pytest.raises(dml.ArgumentError, match="sizes and types that arrays can have"):
         cast(kind=12)
     assert cast((1,) * 64) is not None
 
 
 def test_eight_tensors_that_do_not_fit_together():
     parts = [slot("Parts", (2,), member=member) for member in range(7)]
-    with pytest.raises(dml.ArgumentError, match="JOIN: operands of other sizes"):
+    with pytest.raises(dml.ArgumentError, match="JOIN: operands: their sizes"):
         native.CompiledCall("JOIN", "join", [*parts, slot("Out", (13,), True)], {"axis": 0}, False)
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_another_number_of_tensors(count):
     inputs = [slot(f"In{i}") for i in range(count)]
-    with pytest.raises(dml.ArgumentError, match="CAST: other tensors than it takes"):
+    with pytest.raises(dml.ArgumentError, match="CAST: wrong number of tensors"):
         native.CompiledCall("CAST", "cast", [*inputs, slot("Out", output=True)], {}, False)
 
 
@@ -182,8 +182,8 @@ class Broken(list):
         (object(), dml.ArgumentError, "gather: expected a number of 64 bits for axis"),
         (2**63, dml.ArgumentError, "gather: expected a number of 64 bits for axis"),
         ([0, 2**63], dml.ArgumentError, "gather: expected a number of 64 bits for axis"),
-        (2**32, dml.ArgumentError, "axis: none of the input's"),
-        (-(2**32), dml.ArgumentError, "axis: none of the input's"),
+        (2**32, dml.ArgumentError, "axis: out of range"),
+        (-(2**32), dml.ArgumentError, "axis: out of range"),
         (Broken([0]), ZeroDivisionError, "no members"),
     ],
 )
@@ -200,7 +200,7 @@ def test_modes_by_their_number(kernel, mode):
         run(kernel, [X, AT], [out], axis=0, clamp=mode)
         assert out.tolist() == [3, 0]
     else:
-        with pytest.raises(dml.ArgumentError, match="other attributes than the kernel's"):
+        with pytest.raises(dml.ArgumentError, match="attributes: wrong number or value"):
             run(kernel, [X, AT], [out], axis=0, clamp=mode)
 
 
@@ -224,11 +224,11 @@ def test_operands_of_no_kernel_are_named():
 @pytest.mark.parametrize(
     ("kernel", "inputs", "outputs", "attributes", "message"),
     [
-        ("top_k", [X], [X[:2], X[:2].view("u4")], {"axis": 0, "k": -1}, r"k: outside 0\.\.n"),
+        ("top_k", [X], [X[:2], X[:2].view("u4")], {"axis": 0, "k": -1}, r"k: expected 0 to"),
         ("nonzero_coordinates", [X], [np.zeros(1, "u4"), np.zeros((4, 1), "u4")],
-         {"columns": -1}, r"columns: outside 0\.\.rank"),
-        ("split", [X], [], {"axis": 0}, "no parts"),
-        ("join", [], [X], {"axis": 0}, "no parts"),
+         {"columns": -1}, r"columns: expected 0 to"),
+        ("split", [X], [], {"axis": 0}, "parts: expected at least one"),
+        ("join", [], [X], {"axis": 0}, "parts: expected at least one"),
     ],
 )  # fmt: skip
 def test_the_rule_that_is_broken_first_is_told(kernel, inputs, outputs, attributes, message):
@@ -238,7 +238,7 @@ def test_the_rule_that_is_broken_first_is_told(kernel, inputs, outputs, attribut
 
 def test_columns_of_a_scan_are_those_of_the_input():
     for columns in (-1, 2):
-        with pytest.raises(dml.ArgumentError, match=r"columns: outside 0\.\.rank"):
+        with pytest.raises(dml.ArgumentError, match=r"columns: expected 0 to"):
             native.run_measured("nonzero_coordinates", X, {"columns": columns}, pytest.fail, 1)
 
 
@@ -272,7 +272,7 @@ def test_complex_numbers_have_no_order(reduction):
     x, out = np.array([1, 2j], "c8"), np.zeros(2, "c8")
     inputs = [x, np.array([1], "i8"), np.array([3], "c8")]
     if reduction in ("min", "max"):
-        with pytest.raises(dml.ArgumentError, match="a reduction that the elements do not have"):
+        with pytest.raises(dml.ArgumentError, match="reduction: not one that"):
             run("scatter_elements", inputs, [out], axis=0, reduction=reduction, include_self=1)
     else:
         run("scatter_elements", inputs, [out], axis=0, reduction=reduction, include_self=1)
@@ -291,7 +291,7 @@ def test_what_making_the_output_raises():
 
 def test_parts_that_are_longer_than_any_array():
     part = np.zeros((2**62, 0), "u1")
-    with pytest.raises(dml.ArgumentError, match="parts that are longer than any array"):
+    with pytest.raises(dml.ArgumentError, match="longer than any array"):
         run("join", [part] * 3, [part], axis=0)
     with pytest.raises(dml.ArgumentError):
         dml.join([part] * 3)

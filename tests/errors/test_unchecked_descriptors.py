@@ -259,7 +259,7 @@ def test_operands_of_every_shape(name):
 )  # fmt: skip
 def test_nothing_to_clamp_to(kernel, lookup, attributes):
     empty, out = np.ones(0, "f4"), np.full(2, 7, "f4")
-    with pytest.raises(dml.ArgumentError, match="no element to clamp an index to"):
+    with pytest.raises(dml.ArgumentError, match="no element to clamp them to"):
         run(kernel, [empty, np.zeros(lookup, "i8")], [out], clamp=True, **attributes)
     assert (out == 7).all()
     none = np.zeros((0, *lookup[1:]), "i8")
@@ -301,20 +301,20 @@ def slot(name, output=False, member=-1, kind=1, sizes=(2, 3), padding=0):
     [
         ({}, None),
         ({"sizes": (1, 2, 3), "padding": 1}, None),
-        ({"sizes": (1, 1), "padding": 2}, "other ranks"),
-        ({"padding": 1}, "a tensor that no array can be"),
-        ({"padding": -1}, "a tensor that no array can be"),
-        ({"padding": 3}, "a tensor that no array can be"),
-        ({"padding": -(2**31)}, "a tensor that no array can be"),
-        ({"kind": 0}, "a tensor that no array can be"),
-        ({"kind": -1}, "a tensor that no array can be"),
-        ({"kind": 99}, "a tensor that no array can be"),
-        ({"sizes": (2**40, 2**40)}, "a tensor that no array can be"),
-        ({"sizes": (-2, 3)}, "a tensor that no array can be"),
-        ({"sizes": (1,) * 65}, "a tensor that no array can be"),
-        ({"sizes": (2, 4)}, "other sizes"),
-        ({"member": 0}, "other tensors than it takes"),
-        ({"member": 1}, "other tensors than it takes"),
+        ({"sizes": (1, 1), "padding": 2}, "operands: their ranks"),
+        ({"padding": 1}, "sizes and types that arrays can have"),
+        ({"padding": -1}, "sizes and types that arrays can have"),
+        ({"padding": 3}, "sizes and types that arrays can have"),
+        ({"padding": -(2**31)}, "sizes and types that arrays can have"),
+        ({"kind": 0}, "sizes and types that arrays can have"),
+        ({"kind": -1}, "sizes and types that arrays can have"),
+        ({"kind": 99}, "sizes and types that arrays can have"),
+        ({"sizes": (2**40, 2**40)}, "sizes and types that arrays can have"),
+        ({"sizes": (-2, 3)}, "sizes and types that arrays can have"),
+        ({"sizes": (1,) * 65}, "sizes and types that arrays can have"),
+        ({"sizes": (2, 4)}, "operands: their sizes"),
+        ({"member": 0}, "wrong number of tensors"),
+        ({"member": 1}, "wrong number of tensors"),
     ],
     ids=str,
 )
@@ -340,13 +340,18 @@ def test_padding_of_one_element(padding, fits):
         native.CompiledCall("CAST", "cast", tensors, {}, False).dispatch({"In": x, "Out": out}, 1)
         assert out[0] == 1
         return
-    with pytest.raises(dml.ArgumentError, match=r"CAST: .*a tensor that no array can be"):
+    with pytest.raises(dml.ArgumentError, match=r"CAST: .*sizes and types that arrays can have"):
         native.CompiledCall("CAST", "cast", tensors, {}, False)
 
 
 @pytest.mark.parametrize(
     ("members", "message"),
-    [([0, 1], None), ([0], "do not make up"), ([0, 2], "not in the list"), ([], "other tensors")],
+    [
+        ([0, 1], None),
+        ([0], "do not add up"),
+        ([0, 2], "beyond the end of its list"),
+        ([], "wrong number"),
+    ],
 )
 def test_which_lists_a_binder_takes(members, message):
     parts = [slot("Parts", True, member, sizes=(1, 3)) for member in members]

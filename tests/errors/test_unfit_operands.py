@@ -421,7 +421,7 @@ X, HIGHER, AT = np.zeros((2, 2), "f4"), np.zeros((2, 2, 1), "f4"), np.zeros((2, 
     ids=lambda item: item[0],
 )
 def test_ranks_are_named(call):
-    with pytest.raises(dml.ArgumentError, match="operands of other ranks than the input's"):
+    with pytest.raises(dml.ArgumentError, match="operands: their ranks"):
         call[1]()
 
 
@@ -437,7 +437,7 @@ def test_axes_are_named(axis):
         ("split", [X], [X.copy()], {}),
         ("join", [X], [X.copy()], {}),
     ):
-        with pytest.raises(dml.ArgumentError, match="axis: none of the input's"):
+        with pytest.raises(dml.ArgumentError, match="axis: out of range"):
             run(kernel, inputs, outputs, axis=axis, **attributes)
 
 

@@ -175,3 +175,31 @@ def test_notes_name_what_the_provider_gets_wrong(capsys, written):
     ]
     _, out, _ = run(capsys, "check", written(model_of(nodes, {"x": [3]}, {"y": FLOAT})))
     assert "0.5 becomes false" in out
+
+
+def test_check_marks_what_no_page_allows(capsys, written):
+    attended = oh.make_node(
+        "GroupQueryAttention", ["q", "k", "v", "pk", "pv", "lengths", "total"], ["a", "b", "c"],
+        domain="com.microsoft", num_heads=2, kv_num_heads=1,
+    )  # fmt: skip
+    nodes = [
+        node("AveragePool", ["x"], ["p"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+        node("Cast", ["p"], ["y"], to=9),
+        attended,
+    ]
+    inputs = {
+        "x": [1, 1, 6, 6], "q": [1, 1, 16], "k": [1, 1, 8], "v": [1, 1, 8], "pk": [1, 1, 4, 8],
+        "pv": [1, 1, 4, 8], "lengths": (onnx.TensorProto.INT32, [1]),
+    }  # fmt: skip
+    outputs = {"y": onnx.TensorProto.BOOL, "a": FLOAT, "b": FLOAT, "c": FLOAT}
+    model = model_of(
+        nodes, inputs, outputs, {"total": np.int32([4])}, domains=["com.microsoft"]
+    )  # fmt: skip
+    status, out, _ = run(capsys, "check", written(model))
+    assert status == 0
+    marks = [line.strip() for line in out.splitlines() if "not on its page" in line]
+    assert [mark.split(": ")[1] for mark in marks] == [
+        "AVERAGE_POOLING", "ELEMENT_WISE_CLIP1", "MULTIHEAD_ATTENTION1", "MULTIHEAD_ATTENTION1",
+    ]  # fmt: skip
+    for text in ("a partial window", "MinMaxDataType 0", "INT32", "memory of the present outputs"):
+        assert any(text in mark for mark in marks)

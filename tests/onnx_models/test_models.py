@@ -174,10 +174,19 @@ MODELS = {
 }
 
 
+DEVICES = (
+    "cpu", "reference", "onnxruntime", pytest.param("xla", marks=pytest.mark.slow),
+    pytest.param("cuda", marks=pytest.mark.gpu),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_gives_what_onnx_runtime_gives(name):
+def test_a_model_gives_what_onnx_runtime_gives(name, device):
+    if device == "xla":
+        pytest.importorskip("jax")
     make, inputs, options = MODELS[name]
-    compare(make(), inputs, **options)
+    compare(make(), inputs, device=device, **options)
 
 
 def test_the_quantized_model_gives_the_same_integers():
@@ -386,3 +395,20 @@ def test_a_quantization_that_undoes_the_inverse_before_it_is_left_out(scales, ex
     )
     np.testing.assert_array_equal(short, whole)
     assert np.unique(whole).size > 100
+
+
+def test_operators_that_are_shaders_run_on_the_gpu_there_and_on_the_cpu_here():
+    sampled = [node("GridSample", ["x", "g"], ["y"])]
+    inputs = {"x": [1, 2, 4, 4], "g": [1, 3, 3, 2]}
+    model = model_of(sampled, inputs, {"y": FLOAT})
+    read = compare(model, {"x": floats(0, 1, 2, 4, 4), "g": floats(1, 1, 3, 3, 2)})
+    assert [(item.place, "shader" in item.reason) for item in read.nodes] == [("alone", True)]
+    newer = dml.read_onnx(model_of(sampled, inputs, {"y": FLOAT}, opset=20))
+    assert newer.nodes[0].place == "cpu"
+
+
+def test_dimensions_that_a_question_mark_names_may_differ():
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": ["?", "?"]}, {"y": FLOAT})
+    compare(model, {"x": floats(0, 2, 3)}, shapes={"x": (2, 3)})
+    with pytest.raises(dml.ModelError, match=r"free dimensions \?, \?"):
+        dml.read_onnx(model).compile(dml.Device("cpu"))

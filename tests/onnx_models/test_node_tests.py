@@ -31,7 +31,7 @@ DIFFERENT = {
 
 CODES = {
     "no_kernel", "no_kernel_for_version", "no_kernel_for_type", "not_supported", "not_a_tensor",
-    "control_flow", "refused",
+    "control_flow", "refused", "shader",
 }  # fmt: skip
 """Why a model does not run by DirectML's operators alone."""
 

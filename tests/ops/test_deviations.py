@@ -13,8 +13,18 @@ from anydml.ops._registry import OPERATORS
 from support.serialized import serialized
 
 T = dml.TensorDesc
-DEVICES = ("cpu", "reference")
+DEVICES = (
+    "cpu", "reference", "onnxruntime", pytest.param("xla", marks=pytest.mark.slow),
+    pytest.param("cuda", marks=pytest.mark.gpu),
+)  # fmt: skip
 BATCHES, HEADS, KEY_HEADS, SIZE, ROWS = 2, 4, 2, 8, 6
+
+
+def device_of(kind):
+    module = {"onnxruntime": "onnxruntime", "xla": "jax"}.get(kind)
+    if module:
+        pytest.importorskip(module)
+    return dml.Device(kind)
 
 
 def floats(seed, *shape):
@@ -70,12 +80,13 @@ def step(q, k, v, pasts, lengths):
 @pytest.mark.parametrize("kind", DEVICES)
 @pytest.mark.parametrize("dumped", [False, True])
 def test_the_past_is_in_the_memory_of_the_present_outputs(kind, dumped):
+    device = device_of(kind)
     q, k, v = floats(0, BATCHES, 1, 32), floats(1, BATCHES, 1, 16), floats(2, BATCHES, 1, 16)
     pasts = floats(3, BATCHES, KEY_HEADS, ROWS, SIZE), floats(4, BATCHES, KEY_HEADS, ROWS, SIZE)
     lengths = np.int32([3, 0])
     expected = step(q, k, v, pasts, lengths)
     y, key, value = np.zeros_like(q), pasts[0].copy(), pasts[1].copy()
-    device, desc = dml.Device(kind), grouped()
+    desc = grouped()
     if dumped:
         graph = graph_from_bytes(serialized(graph_of(desc), as_onnxruntime=True))
         compiled = device.compile_graph(graph)
@@ -133,6 +144,7 @@ def pooling(name, size, result, **fields):
 @pytest.mark.parametrize("name", POOLING)
 @pytest.mark.parametrize("kind", DEVICES)
 def test_a_partial_window_at_the_end_is_accepted(name, kind):
+    device = device_of(kind)
     for size in range(2, 9):
         x = floats(size, 1, 1, 1, size)
         windows = [x[0, 0, 0, max(i - 1, 0) : i + 2] for i in range(0, size + 1, 3)]
@@ -141,17 +153,18 @@ def test_a_partial_window_at_the_end_is_accepted(name, kind):
         desc = pooling(name, size, len(windows))
         whole = (size + 1 - 3) // 3 + 1
         assert bool(desc.deviations(LATEST)) is (len(windows) > whole)
-        y = dml.Device(kind).create_operator(desc).compile()(x)
+        y = device.create_operator(desc).compile()(x)
         np.testing.assert_allclose(y[0, 0, 0], [*map(function, windows)], rtol=1e-6)
-        assert dml.Device(kind).check(pooling(name, size, len(windows) + 1))
+        assert device.check(pooling(name, size, len(windows) + 1))
     with pytest.raises(dml.InvalidDescriptorError):
-        dml.Device(kind).create_operator(pooling(name, 6, 4, strides=(1, 0)))
+        device.create_operator(pooling(name, 6, 4, strides=(1, 0)))
 
 
 @pytest.mark.parametrize("kind", DEVICES)
 def test_means_of_partial_windows_count_the_padding_and_nothing_beyond(kind):
+    device = device_of(kind)
     desc = pooling("AVERAGE_POOLING", 3, 2, include_padding=True)
-    y = dml.Device(kind).create_operator(desc).compile()(np.float32([[[[1, 2, 3]]]]))
+    y = device.create_operator(desc).compile()(np.float32([[[[1, 2, 3]]]]))
     np.testing.assert_allclose(y[0, 0, 0], [1, 3], rtol=1e-6)
 
 

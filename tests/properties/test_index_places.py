@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.functions import _indices
+from anydml.functions._block_tasks import resolve
+from anydml.portable import kernels
 
 SIZES = (1, 2, 5)
 KINDS = ("i1", "i4", "i8", "u1", "u4", "u8")
@@ -23,17 +24,17 @@ def test_one_axis(kind, size):
     values = [int(v) for v in lookup]
     from_start = [v + size if v < 0 else v for v in values]
     clamped = [min(max(v, 0), size - 1) for v in from_start]
-    assert _indices.places(lookup, [size]).tolist() == clamped
-    assert _indices.moved(lookup, [size], "wrap").tolist() == [v % size for v in values]
+    assert resolve(lookup, "f", [size], [3], True, []).tolist() == clamped
+    assert kernels.resolve(lookup, size, "wrap")[0].tolist() == [v % size for v in values]
     clipped = [min(max(v, 0), size - 1) for v in values]
-    assert _indices.moved(lookup, [size], "clip").tolist() == clipped
-    for value in lookup:
+    assert kernels.resolve(lookup, size, "clip")[0].tolist() == clipped
+    for value, position in zip(lookup, from_start, strict=True):
         alone = np.array([0, value], kind)
-        if -size <= int(value) < size:
-            _indices.check("f: indices", alone, [size], [3])
+        if 0 <= position < size:
+            assert resolve(alone, "f", [size], [3], False, []).tolist() == [0, position]
         else:
             with pytest.raises(dml.IndexOutOfRangeError) as caught:
-                _indices.check("f: indices", alone, [size], [3])
+                resolve(alone, "f", [size], [3], False, [])
             error = caught.value
             assert (error.position, error.value, error.size) == ((1,), int(value), size)
             assert "(axis 3 of size" in str(error)
@@ -41,15 +42,15 @@ def test_one_axis(kind, size):
 
 def test_tuples():
     lookup = np.array([[1, -3], [-3, 5], [1, 2]])
-    assert _indices.places(lookup, [2, 3]).tolist() == [[1, 0], [0, 2], [1, 2]]
-    assert _indices.moved(lookup, [2, 3], "wrap").tolist() == [[1, 0], [1, 2], [1, 2]]
+    assert resolve(lookup, "f", [2, 3], [4, 6], True, []).tolist() == [[1, 0], [0, 2], [1, 2]]
     with pytest.raises(dml.IndexOutOfRangeError) as caught:
-        _indices.check("f: indices", lookup, [2, 3], [4, 6])
+        resolve(lookup, "f", [2, 3], [4, 6], False, [7, 0])
     error = caught.value
-    assert (error.position, error.value, error.size) == ((1, 0), -3, 2)
+    assert (error.position, error.value, error.size) == ((8, 0), -3, 2)
     assert "(axis 4 of size 2)" in str(error)
-    _indices.check("f: indices", lookup[[0, 2]], [2, 3], [4, 6])
-    assert _indices.places(np.zeros((0, 2), "i4"), [0, 3]).shape == (0, 2)
+    found = resolve(lookup[[0, 2]], "f", [2, 3], [4, 6], False, [])
+    assert found.tolist() == [[1, 0], [1, 2]]
+    assert resolve(np.zeros((0, 2), "i4"), "f", [0, 3], [4, 6], False, []).shape == (0, 2)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_no_cast_to_another_byte_order():
 
 def test_nonzero_has_no_columns_below_none():
     for columns in (-1, 3):
-        with pytest.raises(dml.ArgumentError, match=r"columns: outside 0\.\.rank"):
+        with pytest.raises(dml.ArgumentError, match=r"columns: expected 0 to"):
             native.run_measured("nonzero_coordinates", X, {"columns": columns}, pytest.fail, 1)
 
 
@@ -183,5 +183,5 @@ def test_coordinates_fit_their_type_on_every_axis(axis, kind, longest):
 
 
 def test_no_parts_are_joined_to_nothing():
-    with pytest.raises(dml.ArgumentError, match="no parts"):
+    with pytest.raises(dml.ArgumentError, match="parts: expected at least one"):
         native.run("join", [], [np.zeros((0, 2))], {"axis": 0}, False, 1)

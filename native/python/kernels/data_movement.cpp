@@ -10,7 +10,7 @@ namespace {
 
 const char* cast_shape(const Call& call, Results& results) {
   const Operand& in = call.operands[0];
-  if (in.tensor.type == DataType::unknown) return "a type without numbers";
+  if (in.tensor.type == DataType::unknown) return "result: expected a type of numbers";
   begin(results.one[0], "the result", Results::number);
   push(results.one[0], in.tensor.layout, 0, in.tensor.layout.rank);
   return nullptr;
@@ -23,7 +23,7 @@ CastPlan cast_of(const Call& call) { return {call.operands[0].tensor, call.opera
 Int cast_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
   without_gil(in.tensor.layout.count(),
-              [&] { cast_of(call).run(in.data, out.data, call.threads); });
+              [&] { run_plan(cast_of(call), in.data, out.data, call.threads); });
   return -1;
 }
 
@@ -48,7 +48,7 @@ const Registration cast{{
 const char* identity_shape(const Call& call, Results& results) {
   const DataType type = call.operands[0].tensor.type;
   if (call.numbers[0] != 0 && (type == DataType::unknown || type == DataType::bfloat16))
-    return "a type without numbers";
+    return "result: expected a type of numbers";
   same_as(results, call.operands[0]);
   return nullptr;
 }
@@ -65,7 +65,7 @@ void identity_enqueue(const Call& call, cuda::Queue& queue) {
 Int identity_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
   const IdentityPlan plan = identity_of(call);
-  without_gil(in.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  without_gil(in.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
   return -1;
 }
 
@@ -100,7 +100,7 @@ void sequence_enqueue(const Call& call, cuda::Queue& queue) {
 Int sequence_run(const Call& call) {
   const Operand& out = call.operands[0];
   const SequencePlan plan = sequence_of(call);
-  without_gil(out.tensor.layout.count(), [&] { plan.run(out.data, call.threads); });
+  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, out.data, call.threads); });
   return -1;
 }
 
@@ -151,7 +151,7 @@ void fill_enqueue(const Call& call, cuda::Queue& queue) {
 Int fill_run(const Call& call) {
   void* data;
   const PaddingPlan plan = filling_of(call, data);
-  without_gil(plan.output.layout.count(), [&] { plan.run(data, data, call.threads); });
+  without_gil(plan.output.layout.count(), [&] { run_plan(plan, data, data, call.threads); });
   return -1;
 }
 
@@ -173,7 +173,7 @@ const char* tile_shape(const Call& call, Results& results) {
     Int expected;
     if (call.numbers[i] < 0 ||
         __builtin_mul_overflow(call.numbers[i], results.one[0].dims[i], &expected))
-      return "repeats below 0 or too many";
+      return "repeats: expected 0 or more, and a result within 2^63 elements on an axis";
     results.one[0].dims[i] = expected;
   }
   return nullptr;
@@ -191,7 +191,7 @@ void tile_enqueue(const Call& call, cuda::Queue& queue) {
 Int tile_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
   const PaddingPlan plan = tiling_of(call);
-  without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
   return -1;
 }
 
@@ -237,9 +237,9 @@ const char* pad_shape(const Call& call, Results& results) {
     Int sum;
     if (starts[i] < 0 || ends[i] < 0 || __builtin_add_overflow(starts[i], ends[i], &sum) ||
         __builtin_add_overflow(sum, size, &sum))
-      return "paddings below 0 or too many";
+      return "padding: expected 0 or more, and a result within 2^63 elements on an axis";
     if (size == 0 && sum > 0 && call.numbers[0] != static_cast<Int>(PaddingMode::constant))
-      return "no element to pad with";
+      return "input: there is no element to pad with";
     results.one[0].dims[i] = sum;
   }
   return nullptr;
@@ -260,7 +260,7 @@ void pad_enqueue(const Call& call, cuda::Queue& queue) {
 Int pad_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
   const PaddingPlan plan = padding_of(call);
-  without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
   return -1;
 }
 

@@ -24,7 +24,7 @@ Int run(const Call& call) {
   const Operand* const o = call.operands;
   Status status;
   without_gil(plan.output.layout.count() + plan.indices.layout.count(), [&] {
-    status = plan.run(o[0].data, o[1].data, o[2].data, call.output_is_private, call.threads);
+    status = run_plan(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, call.threads);
   });
   return status.bad_index;
 }

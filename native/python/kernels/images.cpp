@@ -45,7 +45,7 @@ Int reverse_run(const Call& call) {
   if (call.output_is_private && has_negative(lengths)) return kDeclined;
   const ReversePlan plan = reverse_of(call);
   without_gil(out.tensor.layout.count(),
-              [&] { plan.run(in.data, lengths.data, out.data, call.threads); });
+              [&] { run_plan(plan, in.data, lengths.data, out.data, call.threads); });
   return -1;
 }
 
@@ -81,14 +81,14 @@ const char* upsample_shape(const Call& call, Results& results) {
   if (layout.rank < 2) return kRank;
   if (call.numbers[0] != 0 && in.tensor.type != DataType::float32 &&
       in.tensor.type != DataType::float16)
-    return "a type without means";
+    return "input: expected float32 or float16 for interpolation";
   same_as(results, in);
   for (int i = layout.rank - 2; i < layout.rank; ++i) {
     const Int scale = call.numbers[i - layout.rank + 3];
     Int expected;
     if (scale < 1 || scale > Int{1} << 32 ||
         __builtin_mul_overflow(scale, layout.sizes[i], &expected))
-      return "an output of other sizes than input and scales";
+      return "scales: expected 1 or more, and a result within 2^63 elements on an axis";
     results.one[0].dims[i] = expected;
   }
   return nullptr;
@@ -106,7 +106,7 @@ void upsample_enqueue(const Call& call, cuda::Queue& queue) {
 Int upsample_run(const Call& call) {
   const Operand &in = call.operands[0], &out = call.operands[1];
   const UpsamplePlan plan = upsample_of(call);
-  without_gil(out.tensor.layout.count(), [&] { plan.run(in.data, out.data, call.threads); });
+  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
   return -1;
 }
 

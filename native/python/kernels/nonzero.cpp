@@ -16,7 +16,7 @@ const char* shape(const Call& call, Results& results) {
   const Operand& in = call.operands[0];
   const Layout& layout = in.tensor.layout;
   const int columns = to_axis(call.numbers[0]);
-  if (columns < 0 || columns > layout.rank) return "columns: outside 0..rank";
+  if (columns < 0 || columns > layout.rank) return "columns: expected 0 to the rank";
   // Bools have no numbers, but zeros; dispatches give no descriptors.
   if (in.tensor.type == DataType::unknown &&
       (in.descr == nullptr ? in.tensor.element_size != 1 : in.descr->kind != 'b'))
@@ -37,9 +37,9 @@ Int run(const Call& call) {
   const NonzeroPlan plan = plan_of(call);
   const Operand* const o = call.operands;
   without_gil(plan.input.layout.count(), [&] {
-    const NonzeroPlan::Found found = plan.scan(o[0].data, call.threads);
+    const NonzeroPlan::Found found = call_kernel<&NonzeroPlan::scan>(plan, o[0].data, call.threads);
     store(o[1].data, static_cast<uint32_t>(found.count));
-    plan.write(found, o[2].tensor, o[2].data, call.threads);
+    call_kernel<&NonzeroPlan::write>(plan, found, o[2].tensor, o[2].data, call.threads);
   });
   return -1;
 }
@@ -48,9 +48,9 @@ Int run(const Call& call) {
 NonzeroPlan::Found scan(const NonzeroPlan& plan, const Call& call) {
   const void* const in = call.operands[0].data;
   const Int count = plan.input.layout.count();
-  if (count < kUnlockElements) return plan.scan(in, call.threads);
+  if (count < kUnlockElements) return call_kernel<&NonzeroPlan::scan>(plan, in, call.threads);
   NonzeroPlan::Found found;
-  without_gil(count, [&] { found = plan.scan(in, call.threads); });
+  without_gil(count, [&] { found = call_kernel<&NonzeroPlan::scan>(plan, in, call.threads); });
   return found;
 }
 
@@ -59,7 +59,9 @@ void run_measured(const Call& call, const MakeOutput& make) {
   const NonzeroPlan::Found found = scan(plan, call);
   const Operand* const rows = make(found.count);
   if (rows == nullptr) return;
-  without_gil(found.count, [&] { plan.write(found, rows->tensor, rows->data, call.threads); });
+  without_gil(found.count, [&] {
+    call_kernel<&NonzeroPlan::write>(plan, found, rows->tensor, rows->data, call.threads);
+  });
 }
 
 void enqueue(const Call& call, cuda::Queue& queue) {

@@ -13,9 +13,9 @@ const char* shape(const Call& call, Results& results) {
   if (axis < 0 || axis >= rank) return kAxis;
   if (rank > kMaxRank) return kRank;
   if (!is_index_type(indices.tensor.type)) return kIndices;
-  if (call.numbers[1] < 0) return "depth: below 0";
+  if (call.numbers[1] < 0) return "depth: expected 0 or more";
   if (inserts == 0 && lookup.sizes[axis] != 1) return kSizes;
-  if (values.tensor.layout.count() < 2) return "values: fewer than two elements";
+  if (values.tensor.layout.count() < 2) return "values: expected two elements";
   Results::One& one = results.one[0];
   begin(one, "the result", values);
   push(one, lookup, 0, axis);

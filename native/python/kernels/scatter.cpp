@@ -65,7 +65,7 @@ const char* elements_of(const Call& call, const Int* numbers) {
   const bool mean = numbers[0] == kMean;
   if (type == DataType::unknown || (is_complex_type(type) && reduction >= Reduction::min) ||
       (mean && !can_average(type)))
-    return "a reduction that the elements do not have";
+    return "reduction: not one that the element type has";
   return mean || numbers[1] != 0 ? nullptr : "include_self: only a mean leaves out the element";
 }
 
@@ -74,8 +74,8 @@ Int run(const Plan& plan, const Call& call, Int elements) {
   const Operand* const o = call.operands;
   Status status;
   without_gil(elements, [&] {
-    status =
-        plan.run(o[0].data, o[1].data, o[2].data, o[3].data, call.output_is_private, call.threads);
+    status = run_plan(plan, o[0].data, o[1].data, o[2].data, o[3].data, call.output_is_private,
+                      call.threads);
   });
   return status.bad_index;
 }

@@ -15,7 +15,7 @@ const char* add(SlabsPlan& plan, const Tensor& part) {
   if (!same_sizes(part.layout, plan.joined.layout, plan.axis)) return kSizes;
   Int total;
   if (__builtin_add_overflow(plan.total(), part.layout.sizes[plan.axis], &total))
-    return "parts that are longer than any array";
+    return "parts: together longer than any array";
   plan.add(part.layout);
   return nullptr;
 }
@@ -26,20 +26,20 @@ const char* lay_out(const Call& call, SlabsPlan& plan, std::vector<void*>& data)
   plan.joined = call.operands[0].tensor;
   plan.axis = to_axis(call.numbers[0]);
   if (!has(plan.axis, plan.joined.layout)) return kAxis;
-  if (call.list.count == 0) return "no parts";
+  if (call.list.count == 0) return "parts: expected at least one";
   plan.reserve(static_cast<Int>(call.list.count), plan.joined.layout.rank);
   data.reserve(call.list.count);
   Operand operand;
   void* at = nullptr;
   for (std::size_t i = 0; i < call.list.count; ++i) {
     const Tensor* const part = call.list.get(i, operand, at);
-    if (part == nullptr) return "a part that no kernel takes";
+    if (part == nullptr) return "parts: expected arrays of a supported type";
     if (const char* const wrong = add(plan, *part)) return wrong;
     data.push_back(at);
   }
   return plan.total() == plan.joined.layout.sizes[plan.axis]
              ? nullptr
-             : "parts that do not make up the whole";
+             : "parts: their sizes do not add up to the size of the whole";
 }
 
 template <bool kSplit>
@@ -51,9 +51,9 @@ Int run(const Call& call) {
   if (wrong != nullptr) raise_argument(std::string(kSplit ? "split" : "join") + ": " + wrong);
   without_gil(plan.joined.layout.count(), [&] {
     if constexpr (kSplit)
-      plan.split(call.operands[0].data, data.data(), call.threads);
+      call_kernel<&SlabsPlan::split>(plan, call.operands[0].data, data.data(), call.threads);
     else
-      plan.join(data.data(), call.operands[0].data, call.threads);
+      call_kernel<&SlabsPlan::join>(plan, data.data(), call.operands[0].data, call.threads);
   });
   return -1;
 }
@@ -122,10 +122,10 @@ bool continues(const Operand& part, const Operand& first, int axis, Int& size) {
 // The parts become operands only when the kernel runs.
 const char* join_shape(const Call& call, Results& results) {
   const List& parts = call.list;
-  if (parts.count == 0) return "no parts";
+  if (parts.count == 0) return "parts: expected at least one";
   Operand operand;
   if (parts.operands == nullptr && !operand_of(parts.arrays[0], operand))
-    return "a part that no kernel takes";
+    return "parts: expected arrays of a supported type";
   const Operand& first = parts.operands == nullptr ? operand : parts.operands[0];
   const Layout& layout = first.tensor.layout;
   const int axis = to_axis(call.numbers[0]);
@@ -136,7 +136,7 @@ const char* join_shape(const Call& call, Results& results) {
     if (!(parts.operands == nullptr ? continues(parts.arrays[i], first, axis, size)
                                     : continues(parts.operands[i], first, axis, size)))
       return kSizes;
-    if (size > kLongest - total) return "parts that are longer than any array";
+    if (size > kLongest - total) return "parts: together longer than any array";
     total += size;
   }
   same_as(results, first);

@@ -17,7 +17,7 @@ const char* shape(const Call& call, Results& results) {
   const Int k = call.numbers[1];
   if (in.tensor.type == DataType::unknown) return kElements;
   if (!has(axis, layout)) return kAxis;
-  if (k < 0 || k > layout.sizes[axis]) return "k: outside 0..n";
+  if (k < 0 || k > layout.sizes[axis]) return "k: expected 0 to the size of the axis";
   begin(results.one[0], "the values", in);
   begin(results.one[1], "the indices", Results::index, layout.sizes[axis]);
   for (Results::One& one : results.one) {
@@ -31,7 +31,7 @@ Int run(const Call& call) {
   const TopKPlan plan = plan_of(call);
   const Operand* const o = call.operands;
   without_gil(plan.input.layout.count(),
-              [&] { plan.run(o[0].data, o[1].data, o[2].data, call.threads); });
+              [&] { run_plan(plan, o[0].data, o[1].data, o[2].data, call.threads); });
   return -1;
 }
 

@@ -57,7 +57,8 @@ Int run(const Call& call) {
   const Layout window = window_of(call, first);
   const char* const from = static_cast<const char*>(in.data) + first;
   without_gil(out.tensor.layout.count(), [&] {
-    copy_elements(out.tensor.layout, out.data, window, from, out.tensor.element_size, call.threads);
+    call_kernel<&copy_elements>(out.tensor.layout, out.data, window, from, out.tensor.element_size,
+                                call.threads);
   });
   return -1;
 }

@@ -1,4 +1,4 @@
-"""What ONNX Runtime may fuse into a convolution: the factors and terms behind it.
+"""The factors and terms behind a convolution, which ONNX Runtime may fuse into it.
 
 It multiplies the weights by the factors. Where that leaves the range of float32, though no product
 of the convolution's results does, the nodes have to stay apart.

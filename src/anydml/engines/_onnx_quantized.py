@@ -20,7 +20,7 @@ from anydml.engines._onnx_graph import Graph, Node, NumpyArray, Value
 _BYTES: Final = ("int8", "uint8")
 
 _MOST_PRODUCTS: Final = 2**31 // 256**2
-"""Of two bytes whose sum is an INT32."""
+"""Products of two bytes whose sum is an INT32."""
 
 _TRIED: Final = (0, 1, -1, 2, -2, 3, -3)
 """Factors next to the rounded one, by the number of steps in float32."""

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from anydml.functions import _indices
+from anydml.devices.backends._sequence import index_error
 from anydml.functions._blocks import Pointing
 from anydml.functions._function import SPECS, Array, Attributes
 from anydml.functions._memory import call_on_memory, on_memory
+from anydml.portable import kernels
 
 
 def _call(function: str, operands: Sequence[Any], **attributes: Any) -> Any:
@@ -29,11 +30,21 @@ def call_chunk(chunk: Array, function: str, attributes: Attributes) -> Any:
 def resolve(
     chunk: Array, call: str, sizes: list[int], axes: list[int], clamp: bool, origin: list[int]
 ) -> Array:
-    """Positions from the start of their axes, of a block of indices that begins at `origin`."""
+    """Return positions from the start of their axes, of a block of indices that begins at `origin`.
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        For the first index outside its axis, in row-major order.
+    """
     chunk = np.asarray(chunk) if isinstance(chunk, np.generic) else chunk  # of no axes
-    if not clamp:
-        _indices.check(f"{call}: indices", chunk, sizes, axes, origin)
-    return _indices.places(chunk, sizes)
+    limits = sizes[0] if len(sizes) == 1 else sizes
+    positions, bad = kernels.resolve(chunk, limits, "clamp" if clamp else "raise")
+    if bad >= 0:
+        which = bad % len(sizes)
+        where = f"{call}: indices"
+        raise index_error(where, chunk, bad, axes[which], int(sizes[which]), origin)
+    return positions
 
 
 def _inside(pointing: Pointing, places: Any, low: Any, high: Any) -> Any:

@@ -47,10 +47,13 @@ class Lowered:
         With a slot for each input that a node reads and for each output, by its name.
     tensors : dict of str to TensorDesc
         By the names of slots.
+    places : dict of str to Place
+        The nodes and outputs that write arrays of the program, by the names of these.
     """
 
     program: Program
     tensors: Mapping[str, TensorDesc]
+    places: Mapping[str, Place]
 
 
 def lower(graph: GraphDesc) -> Lowered:
@@ -149,7 +152,10 @@ class _Lowering:
             tuple(self._constants),
             tuple(self._held),
         )
-        return Lowered(program, self._tensors)
+        places = {
+            name: place for place, (name, _) in self._values.items() if isinstance(place, tuple)
+        }
+        return Lowered(program, self._tensors, places)
 
     def _connect(self, source: Source, to: Place) -> None:
         self._feeds[to] = source

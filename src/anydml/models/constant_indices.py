@@ -21,6 +21,7 @@ from anydml.models.model import Model
 from anydml.models.operators import Dispatchable, Source, is_owned, referenced_resources
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
+from anydml.portable.kernels import resolve
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -44,10 +45,9 @@ class _Reading(NamedTuple):
     def fault(self, resource: Resource, octets: Array) -> str | None:
         """The first index that is out of range, as a run reports it."""
         array = bind(self.use.slot, self.tensor, octets[self.start :].data, output=False)
-        position = _first_bad(array, self.use.sizes)
-        if position is None:
+        flat = _first_bad(array, self.use.sizes)
+        if flat < 0:
             return None
-        flat = int(np.ravel_multi_index(position, array.shape))
         axis, size = self.use.axis_and_size(flat)
         error = index_error(self.where, array, flat, axis, size)
         return f"{error} (resource {short_repr(resource.name)})"
@@ -155,8 +155,8 @@ def _bound(
     )
 
 
-def _first_bad(indices: Array, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The first position, in row-major order, of an index outside its axis."""
+def _first_bad(indices: Array, sizes: tuple[int, ...]) -> int:
+    """Return the flat position of the first index outside its axis, or -1."""
     # Where elements repeat, the first one stands for all; coordinates have axes of their own.
     coordinates = len(sizes) > 1
     kept = indices[
@@ -165,13 +165,8 @@ def _first_bad(indices: Array, sizes: tuple[int, ...]) -> tuple[int, ...] | None
             for i, stride in enumerate(indices.strides)
         )
     ]
-    found = []
-    for i, size in enumerate(sizes):
-        values = kept[..., i] if coordinates else kept
-        if int(values.max()) >= size or int(values.min()) < -size:
-            bad = values >= size
-            if values.dtype.kind == "i":
-                bad |= values < -size
-            position = np.unravel_index(int(bad.argmax()), values.shape)
-            found.append((*map(int, position), *([i] if coordinates else [])))
-    return min(found, default=None)
+    columns = np.moveaxis(kept, -1, 0) if coordinates else (kept,)
+    if all(-n <= int(x.min()) and int(x.max()) < n for x, n in zip(columns, sizes, strict=True)):
+        return -1  # without copies of all indices
+    _, bad = resolve(kept, sizes if coordinates else sizes[0], "raise")
+    return int(np.ravel_multi_index(np.unravel_index(bad, kept.shape), indices.shape))

@@ -23,6 +23,9 @@ from anydml.onnx.types import Value, type_name
 _LARGEST_MESSAGE: Final = 2 * GIBIBYTE - 1
 """The largest message of protobuf."""
 
+_MOST_OPERANDS: Final = 4096
+"""Inputs, and outputs, of a node: each may become an operator."""
+
 _DEPTH: Final = 64
 """How deep subgraphs may be nested."""
 
@@ -281,7 +284,7 @@ def subgraphs(node: Any) -> Iterator[Any]:
 
 
 def _check_names(proto: Any) -> None:
-    """Raise unless all names are text, and subgraphs are not nested too deep.
+    """Raise unless all names are text, and nothing has too many parts.
 
     A name with other bytes is no string for protobuf, which would fail anywhere.
     """
@@ -296,6 +299,12 @@ def _check_names(proto: Any) -> None:
             names += [item.name for item in getattr(graph, "initializer", ())]
             names += [item.name for item in getattr(graph, "value_info", ())]
         for node in nodes:
+            if max(len(node.input), len(node.output)) > _MOST_OPERANDS:
+                raise ModelError(
+                    f"Node {short_repr(node.name)} ({short_repr(node.op_type)}): expected at most "
+                    f"{_MOST_OPERANDS} inputs and outputs, got {len(node.input)} and "
+                    f"{len(node.output)}."
+                )
             names += [node.name, node.op_type, node.domain, *node.input, *node.output]
             names += [text for item in node.attribute for text in (item.name, item.ref_attr_name)]
         level = [graph for node in nodes for graph in subgraphs(node)]

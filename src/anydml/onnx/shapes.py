@@ -11,6 +11,9 @@ from anydml.onnx.nodes import Node
 from anydml.onnx.read import load_onnx
 from anydml.onnx.types import SEQUENCE, Value, type_name, type_number
 
+_NAMELESS: Final = {"": None, "?": None}
+"""Names of dimensions that mean nothing: two of them may differ."""
+
 _DATA_ELEMENTS: Final = 1024
 """Elements of a constant that shape inference may read."""
 
@@ -69,7 +72,7 @@ def value_of(name: str, proto: Any) -> Value:
     if tensor.HasField("shape"):
         shape = tuple(
             dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0
-            else dim.dim_param or None
+            else _NAMELESS.get(dim.dim_param, dim.dim_param)
             for dim in tensor.shape.dim
         )  # fmt: skip
     return Value(name, type_name(tensor.elem_type) if tensor.elem_type else "", shape)

@@ -351,7 +351,9 @@ HOST: Final = frozenset((
 ))  # fmt: skip
 """Operators on sequences and optionals, and control flow: no tensors that DirectML computes."""
 
-SHADERS: Final = frozenset(("DFT", "GridSample", "STFT"))
-"""Operators that the provider computes with compute shaders of its own."""
+SHADERS: Final[Mapping[str, tuple[Sequence[int], Sequence[str]]]] = {
+    "DFT": ((17, 20), ("f16", "f32")), "STFT": ((17,), ("f16", "f32")), "GridSample": ((16,), ()),
+}  # fmt: skip
+"""Operators that are shaders of the provider: their versions, and types of the first input."""
 
 Query = Callable[[Node, Operands], str]

@@ -14,7 +14,7 @@ from anydml.onnx.lower.node import Lowering, Operand, RefusedError, Result, Unsu
 from anydml.onnx.nodes import CONTROL, Graph, Node
 from anydml.onnx.read import load_onnx
 from anydml.onnx.rows import Row
-from anydml.onnx.table import HOST, row_of, version_of
+from anydml.onnx.table import HOST, SHADERS, row_of, version_of
 from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
 from anydml.ops._descriptor import Descriptor
 
@@ -118,6 +118,9 @@ def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control:
     if strange:
         return Judged(node, "cpu", strange, code)
     row = row_of(node)
+    if row is None and _has_shader(node, inputs):
+        why = "a shader of the provider computes it, not a DirectML operator; a run uses the CPU"
+        return Judged(node, "alone", why, "shader")
     if row is None:
         return Judged(node, "cpu", f"the provider has no kernel for {node.title}", "no_kernel")
     version = version_of(row, node.version)
@@ -163,6 +166,13 @@ def _without_elements(
         if value is not None and value.type in ("string", SEQUENCE):
             return f"{value.name!r} is a {value.type}, not a tensor of numbers", "not_a_tensor"
     return "", ""
+
+
+def _has_shader(node: Node, inputs: Sequence[Value | None]) -> bool:
+    """Whether the provider computes a node on the GPU without a DirectML operator."""
+    versions, types = SHADERS.get(node.title, ((), ()))
+    kinds = [value.type for value in inputs[:1] if value is not None and value.type]
+    return node.version in versions and (not types or all(kind in types for kind in kinds))
 
 
 def _only_adds_types(node: Node, version: int) -> bool:

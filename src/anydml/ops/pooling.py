@@ -82,17 +82,17 @@ class Tensors(Pooling):
         more = known(self._partial_windows, found)
         if more is UNKNOWN or not any(more):
             return found
-        ends = [sum(pair) for pair in zip(found["end_padding"], more, strict=True)]
+        ends = tuple(map(sum, zip(found["end_padding"], more, strict=True)))
         return {**found, "end_padding": ends, "partial": more}
 
-    def _partial_windows(self, attributes: Attributes) -> list[int]:
+    def _partial_windows(self, attributes: Attributes) -> tuple[int, ...]:
         strides = attributes["strides"]
         rows = [
             self.input_tensor.sizes[2:], self.output_tensor.sizes[2:], attributes["window_size"],
             strides, attributes["start_padding"], attributes["end_padding"],
             attributes.get("dilations", [1] * len(strides)),
         ]  # fmt: skip
-        return [] if len(set(map(len, rows))) > 1 else list(map(_missing_padding, *rows))
+        return () if len(set(map(len, rows))) > 1 else tuple(map(_missing_padding, *rows))
 
     def check(self) -> Rules:
         yield super().check()

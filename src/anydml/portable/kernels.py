@@ -261,9 +261,10 @@ def resolve(indices: Array, sizes: Any, mode: Any) -> tuple[Array, int]:
     Parameters
     ----------
     indices : array of int
-        In a signed type, negative ones count from the end unless `mode` is "clip".
-    sizes : int or array
-        The size of the axis of each index.
+        Of any library with NumPy's functions. In a signed type, negative ones count from the end
+        unless `mode` is "clip".
+    sizes : int or sequence of int
+        The size of the axis of each index; several are those of the coordinates on the last axis.
     mode : str or int
         One of `INDEX_MODES`, or its number.
 
@@ -274,7 +275,7 @@ def resolve(indices: Array, sizes: Any, mode: Any) -> tuple[Array, int]:
         The first position out of range in row-major order, where the mode raises; -1 if none is.
     """
     mode = mode if isinstance(mode, str) else INDEX_MODES[int(mode or 0)]
-    sizes = np.broadcast_to(np.asarray(sizes, np.int64), indices.shape)
+    sizes = np.broadcast_to(np.array(sizes, np.int64, like=indices), indices.shape)
     if indices.dtype == np.uint64:
         limit = sizes.astype(np.uint64)
         indices = indices % np.maximum(limit, 1) if mode == "wrap" else np.minimum(indices, limit)

@@ -183,7 +183,7 @@ def tensor_of(desc: TensorDesc) -> tensor.TensorDesc:
 
 
 def desc_of(storage: tensor.TensorDesc) -> TensorDesc:
-    """The other way round."""
+    """Return the TensorDesc of PyDirectML for one of this package."""
     desc = TensorDesc.__new__(TensorDesc)
     desc._desc = storage
     return desc

@@ -26,7 +26,7 @@ from anydml.devices.backends._sequence import Step
 from anydml.ops._registry import definition_of, is_elementwise
 
 BLOCK: Final = 128 * 1024
-"""Bytes of an array that are computed at once, about.
+"""About how many bytes of each array are computed at a time.
 
 The C library gives larger blocks back to the system, which then clears each page again.
 """

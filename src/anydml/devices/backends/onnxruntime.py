@@ -57,14 +57,14 @@ DISABLED: Final = ["DivMulFusion", "MatMulScaleFusion"]
 """Optimizations that fail on some graphs or numbers; the first also rounds differently."""
 
 FUSIONS: Final = ["ConvMulFusion", "ConvAddFusion"]
-"""Those that change the weights of convolutions."""
+"""The options that change the weights of convolutions."""
 
 SETTINGS: Final = {
     "intra_op.allow_spinning": "0",
     "disable_quant_qdq": "1",  # quantized operators round in another way than those around them
     "disable_double_qdq_remover": "1",
 }
-"""Of a session."""
+"""The options of a session."""
 
 GUARD: Final = "a number if results are right"
 """The output of a model that has its guards, added up."""

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from anydml.core.program import IndexUse, KernelCall, Program, Slot
+from anydml.core.program import KernelCall, Program, Slot
 from anydml.devices.backends._base import Array, Executable, host_copy, zeros
 from anydml.devices.backends._computed import EXACT, computed_step
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.ops._registry import evaluation, is_computed
+from anydml.portable.kernels import resolve
 
 
 class ReferenceBackend:
@@ -49,7 +50,9 @@ def _step(call: KernelCall) -> Step:
         operands = list(inputs)
         if call.indices is not None:
             at = call.inputs.index(call.indices.slot)
-            operands[at], bad = resolve(operands[at], call.indices, attributes.get("clamp", False))
+            sizes = call.indices.sizes
+            mode = "clamp" if attributes.get("clamp", False) else "raise"
+            operands[at], bad = resolve(operands[at], sizes[0] if len(sizes) == 1 else sizes, mode)
             if bad >= 0:
                 return bad
         evaluate(operands, outputs, attributes)
@@ -60,21 +63,3 @@ def _step(call: KernelCall) -> Step:
 
 def _block(nbytes: int) -> Array:
     return np.zeros(nbytes, np.uint8)
-
-
-def resolve(indices: Array, use: IndexUse, clamp: Any) -> tuple[Array, int]:
-    """Indices as positions from the start of their axes, and the first that is out of range.
-
-    Negative values count from the end; with `clamp` a value out of range becomes the nearest
-    position. The second result is a flat position in row-major order, or -1.
-    """
-    positions = np.zeros(indices.shape, np.int64)
-    for flat, value in enumerate(indices.ravel().tolist()):
-        _, size = use.axis_and_size(flat)
-        position = value + size if value < 0 else value
-        if clamp:
-            position = min(max(position, 0), size - 1)
-        if not 0 <= position < size:
-            return positions, flat
-        positions.flat[flat] = position
-    return positions, -1

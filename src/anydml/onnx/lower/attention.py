@@ -209,7 +209,7 @@ IGNORED_OF_GROUPS: Final = {
     "local_window_size": -1,
     "smooth_softmax": 0,
 }
-"""What the provider ignores: inputs, and attributes with their defaults."""
+"""The things that the provider ignores: inputs, and attributes with their defaults."""
 
 
 def grouped_attention(n: Lowering) -> list[Expression | None]:
