@@ -49,7 +49,7 @@ from anydml.graphs.desc import (
     OutputEdge,
 )
 from anydml.graphs.serialized import read_serialized_graph
-from anydml.onnx import read_onnx
+from anydml.onnx import read_onnx, to_onnx
 from anydml.ops import *  # noqa: F403  # each has __all__
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import ScaleBias, Size2D
@@ -124,6 +124,7 @@ __all__ = [
     "set_num_threads",
     "support",
     "synchronize",
+    "to_onnx",
     "tolerance",
 ]
 __all__ += _functions.__all__

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "examples" / "models"
 
 # Libraries that code may need and that an installation may lack.
-OPTIONAL = ("torch", "jax", "onnx", "dask", "zarr", "PIL")
+OPTIONAL = ("torch", "jax", "onnx", "onnxruntime", "dask", "zarr", "PIL")
 
 _CLI = "import sys; from anydml.cli.command import main; sys.argv[0] = 'anydml'; sys.exit(main())"
 

@@ -108,17 +108,19 @@ feature_level_option = click.option(
     help="The feature level that operators are checked against.",
 )
 
+memory_limit_option = click.option(
+    "--memory-limit",
+    type=_size,
+    metavar="SIZE",
+    default="4GiB",
+    show_default=True,
+    help="Maximum total memory of the model's resources.",
+)
+
 
 def add_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option(
-            "--memory-limit",
-            type=_size,
-            metavar="SIZE",
-            default="4GiB",
-            show_default=True,
-            help="Maximum total memory of the model's resources.",
-        ),
+        memory_limit_option,
         click.option(
             "--overwrite",
             is_flag=True,

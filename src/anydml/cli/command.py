@@ -29,12 +29,15 @@ from anydml.cli._options import (
     add_model_options,
     device_option,
     feature_level_option,
+    memory_limit_option,
     to_expectation,
     to_repeats,
 )
 from anydml.cli.capture import capture_header
+from anydml.cli.converting import convert_file
 from anydml.cli.onnx_models import (
     add_check_options,
+    add_convert_options,
     add_run_options,
     add_show_options,
     check_onnx,
@@ -341,6 +344,51 @@ def _write_text(output: Path, text: str, overwrite: bool) -> None:
     except OSError as error:  # a full disk, which Python reports without the name
         name = short_repr(str(output))
         raise ModelError(f"File {name} cannot be written: {system_reason(error)}.") from error
+
+
+@commands.command(short_help="Convert between DirectML graphs, JSON models and ONNX models.")
+@click.argument("model", metavar="MODEL.onnx|GRAPH.bin|GRAPH.json|-", type=PathType(path_type=Path))
+@click.option(
+    "-o", "--output", type=PathType(dir_okay=False, path_type=Path), metavar="OUT.onnx|OUT.json",
+    required=True, help="The file to write.",
+)  # fmt: skip
+@click.option(
+    "--form", type=click.Choice(["graph", "dxdispatch"]),
+    help="Form of OUT.json: a graph (the default), or a model for DxDispatch.",
+)  # fmt: skip
+@add_convert_options
+@click.option(
+    "--external-data", "external", is_flag=True,
+    help="Write the weights of OUT.onnx to OUT.onnx.data. Models of nearly 2 GiB always have it.",
+)  # fmt: skip
+@memory_limit_option
+@click.option("--overwrite", is_flag=True, help="Replace the files if they exist.")
+def convert(
+    model: Path,
+    output: Path,
+    form: str | None,
+    inputs: tuple[tuple[str, Path], ...],
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    dims: tuple[tuple[str, int], ...],
+    external: bool,
+    memory_limit: int,
+    overwrite: bool,
+) -> None:
+    """Convert a graph or a JSON model to ONNX, and an ONNX model to JSON.
+
+    An ONNX file has operators of ONNX alone: any runtime runs it, without DirectML. Inputs,
+    outputs and weights keep their names. What ONNX has no form of is an error that names the node.
+
+    OUT.json has the DirectML operators of the model, and its weights are files NAME.npy in the same
+    folder. `--form dxdispatch` makes a model of operators, resources and commands.
+
+    Weights that a graph does not contain are read from --input, or from NAME.npy or NAME.bin in the
+    folder of the graph.
+    """
+    convert_file(
+        model, output, form=form, inputs=inputs, shapes=shapes, dims=dims, external=external,
+        limits=Limits(memory_limit=memory_limit, overwrite=overwrite),
+    )  # fmt: skip
 
 
 @commands.command(short_help="List the operators, or describe one.")

@@ -32,6 +32,7 @@ from anydml.models.files import (
 )
 from anydml.models.formats import comparable, header_of, read_array
 from anydml.models.resources import json_numbers
+from anydml.models.write import file_names
 from anydml.onnx import read_onnx
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.report import Report, Unreadable
@@ -148,6 +149,14 @@ def _with(options: Sequence[Callable[..., Any]]) -> Callable[[Callable[..., Any]
 
 add_show_options = _with(_SHAPES)
 add_check_options = _with((*_CHECK, *_SHAPES, _EXACT))
+add_convert_options = _with(
+    (
+        click.option("--input", "inputs", type=_to_file, multiple=True, metavar="NAME=FILE.npy",
+                     help="Elements of an input, which become part of the output, such as a weight "
+                     "that the graph does not contain."),
+        *_SHAPES,
+    )
+)  # fmt: skip
 add_run_options = _with((*_RUN, *_SHAPES, _EXACT))
 
 
@@ -319,21 +328,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # a name that no file can have
         return False
-
-
-def file_names(names: Any) -> dict[str, str]:
-    """Names of files for tensors: letters, digits and ``_.-``, each once."""
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for name in names:
-        text = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:200].lstrip(".") or "tensor"
-        unique, number = text, 1
-        while unique.lower() in taken:
-            number += 1
-            unique = f"{text}_{number}"
-        taken.add(unique.lower())
-        found[name] = unique
-    return found
 
 
 def _write(path: Path, outputs: Mapping[str, Any], limits: Limits) -> None:

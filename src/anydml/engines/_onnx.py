@@ -50,11 +50,20 @@ _NOWHERE: Final = np.int64(np.iinfo(np.int64).max)
 
 
 class OnnxEngine:
-    """`Engine` on arrays of an ONNX graph, and on NumPy arrays as NumPy's."""
+    """`Engine` on arrays of an ONNX graph, and on NumPy arrays as NumPy's.
+
+    Parameters
+    ----------
+    most_steps : int
+        The most steps of a loop, each of which becomes nodes of its own.
+    """
 
     xp: Any = _XP
     scratch_nbytes: int = 0
     multiplies_halves: bool = False
+
+    def __init__(self, most_steps: int = MOST_STEPS) -> None:
+        self._most_steps = most_steps
 
     def dot(self, a: Array, b: Array) -> Array:
         """Matrix products."""
@@ -221,8 +230,8 @@ class OnnxEngine:
     ) -> tuple[Any, Array]:
         """A loop whose steps are nodes of their own."""
         count = len(xs[0])
-        if count > MOST_STEPS:
-            raise NotTraced(f"a sequence of more than {MOST_STEPS} steps")
+        if count > self._most_steps:
+            raise NotTraced(f"a sequence of more than {self._most_steps} steps")
         results = []
         parts = [_parts(x) for x in xs]
         for i in range(count)[::-1] if backward else range(count):
@@ -234,8 +243,8 @@ class OnnxEngine:
         """A loop of a known number of steps."""
         if is_traced(count):
             raise NotTraced("a loop whose length depends on data")
-        if count > MOST_STEPS:
-            raise NotTraced(f"a loop of more than {MOST_STEPS} steps")
+        if count > self._most_steps:
+            raise NotTraced(f"a loop of more than {self._most_steps} steps")
         return _NUMPY.repeat(count, step, carry)
 
 

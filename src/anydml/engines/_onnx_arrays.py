@@ -258,13 +258,21 @@ def emit(
     operator: str, inputs: Sequence[Any], dtype: Any, shape: Sequence[int], **attributes: Value
 ) -> Any:  # fmt: skip
     """The result of an operator of ONNX on operands of types that it takes; None is left out."""
+    return emit_output(0, operator, inputs, dtype, shape, **attributes)
+
+
+def emit_output(
+    position: int, operator: str, inputs: Sequence[Any], dtype: Any, shape: Sequence[int],
+    **attributes: Value,
+) -> Any:  # fmt: skip
+    """The output at a position of an operator of ONNX; see `emit`."""
     dtype, shape = np.dtype(dtype), tuple(map(int, shape))
     if 0 in shape:
         return np.empty(shape, dtype)
     graph = graph_of(inputs)
     values = ["" if x is None else value_of(graph, x) for x in inputs]
     spec = Spec(dtype, shape)
-    return Traced(graph, graph.add(operator, values, spec, attributes), spec)
+    return Traced(graph, graph.add(operator, values, spec, attributes, position), spec)
 
 
 def value_of(graph: Graph, x: Any) -> str:

@@ -118,12 +118,13 @@ class Spec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator of ONNX, with one output, which has its name."""
+    """An operator of ONNX, one of whose outputs is used; it has the name of the node."""
 
     name: str
     operator: str
     inputs: tuple[str, ...]
     attributes: tuple[tuple[str, Value], ...]
+    position: int = 0
 
 
 class Graph:
@@ -182,14 +183,22 @@ class Graph:
         return self._held[key]
 
     def add(
-        self, operator: str, inputs: Sequence[str], spec: Spec, attributes: Mapping[str, Value]
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        spec: Spec,
+        attributes: Mapping[str, Value],
+        position: int = 0,
     ) -> str:
-        """The value of a new node, or of an equal one; an empty input is left out."""
+        """The value of a new node, or of an equal one; an empty input is left out.
+
+        It is the output at `position`.
+        """
         pairs = tuple(sorted(attributes.items()))
-        key = operator, tuple(inputs), pairs, spec
+        key = operator, tuple(inputs), pairs, spec, position
         if key not in self._made:
             name = f"{self.scope}/{operator}_{len(self.nodes)}"
-            self.nodes[name] = Node(name, operator, tuple(inputs), pairs)
+            self.nodes[name] = Node(name, operator, tuple(inputs), pairs, position)
             self.specs[name] = spec
             self._made[key] = name
         return self._made[key]
@@ -217,6 +226,7 @@ class Graph:
         for node in nodes.values():
             if node.name in needed:
                 inputs, own = [names[x] for x in node.inputs], [names[node.name]]
+                own = [*(f"{node.name}.{i}" for i in range(node.position)), *own]
                 made.append(helper.make_node(node.operator, inputs, own, node.name))
                 made[-1].attribute.extend(helper.make_attribute(*at) for at in node.attributes)
         held = {names[n]: x for n, x in self.constants.items() if n in needed}

@@ -276,6 +276,7 @@ class Output:
         self._new = new
         self._overwrite = overwrite
         self._written: set[tuple[str, ...]] = set()
+        self._new_files: list[tuple[str, ...]] = []
         self._open: OpenFolder | None = None
 
     def __enter__(self) -> Output:
@@ -325,7 +326,17 @@ class Output:
             except BaseException:
                 folder.unlink(own)
                 raise
+        if old is None:
+            self._new_files.append(place.parts)
         self._written.add(place.parts)
+
+    def withdraw(self) -> None:
+        """Remove the files that this run has written and that were not there before."""
+        assert self._open is not None, "a context"
+        for *way, name in self._new_files:
+            with suppress(OSError), _walked(self._open.copy(), way) as folder:
+                folder.unlink(name)
+        self._new_files.clear()
 
     def _replaced(self, place: Place, folder: OpenFolder) -> os.stat_result | None:
         try:

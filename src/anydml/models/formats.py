@@ -25,7 +25,7 @@ from anydml.core import _json
 from anydml.core._json import short_repr
 from anydml.core.dtypes import DataType
 from anydml.core.errors import AnyDMLError, ModelError
-from anydml.models.files import open_file
+from anydml.models.files import Place, open_file
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -289,13 +289,23 @@ def read_array(path: Path) -> Array:
         The file cannot be read, or has elements of a type that no tensor has.
     """
     with open_file(path) as file:
-        if is_raw(path):
-            return np.fromfile(file, np.uint8)
-        try:
-            header = read_header(file, "CF")
-        except ModelError as error:
-            raise ModelError(f"File {str(path)!r}: {error}") from error
-        flat = np.fromfile(file, header.dtype, prod(header.shape))
+        return _read(file, is_raw(path), str(path))
+
+
+def read_array_at(place: Place) -> Array:
+    """Read the array in a file of a model's folder, as `read_array` reads one of the user."""
+    with place.open_file() as file:
+        return _read(file, is_raw(Path(place.name)), place.display_path)
+
+
+def _read(file: BinaryIO, raw: bool, display_path: str) -> Array:
+    if raw:
+        return np.fromfile(file, np.uint8)
+    try:
+        header = read_header(file, "CF")
+    except ModelError as error:
+        raise ModelError(f"File {display_path!r}: {error}") from error
+    flat = np.fromfile(file, header.dtype, prod(header.shape))
     array = flat.reshape(header.shape, order=header.order)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 

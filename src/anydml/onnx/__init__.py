@@ -1,4 +1,4 @@
-"""ONNX models: read, placed as ONNX Runtime's DirectML provider places them, checked and run."""
+"""ONNX models: read, placed as ONNX Runtime's DirectML provider places them, run and written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anydml.graphs.desc import GraphDesc
     from anydml.onnx.model import OnnxModel
 
 
@@ -59,3 +60,52 @@ def read_onnx(
     from anydml.onnx.model import load_model
 
     return load_model(model, shapes or {}, dims or {}, as_onnxruntime, memory_limit)
+
+
+def to_onnx(graph: GraphDesc, weights: Mapping[str, Any] | None = None) -> Any:
+    """Write a DirectML graph as an ONNX model; needs the extra ``anydml[onnx]``.
+
+    The model computes what `Device("cpu")` does, within the tolerances of the operators, with
+    operators of ONNX alone. Inputs, outputs and weights keep their names; the names of nodes begin
+    with those of the graph's nodes.
+
+    Parameters
+    ----------
+    graph : GraphDesc
+        As `GraphBuilder.build`, `read_serialized_graph` and `GraphDesc.from_json` make it.
+    weights : mapping of str to array or buffer, optional
+        Every input that is OWNED_BY_DML, as `CompiledGraph.initialize` takes it. They become
+        initializers.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Of opset 21, with the weights inside. One of more than 2 GiB cannot be serialized:
+        ``onnx.save(model, path, save_as_external_data=True)`` writes it.
+
+    Raises
+    ------
+    InvalidDescriptorError
+        The graph breaks rules.
+    BindingError
+        A weight is missing, unknown, or does not fit.
+    ModelError
+        ONNX has no form of an operator; the message names each node and the reason.
+    DeviceError
+        The package `onnx` is not installed.
+
+    Examples
+    --------
+    >>> import anydml as dml
+    >>> graph = dml.GraphBuilder()
+    >>> x = graph.input("x", dml.TensorDesc("FLOAT32", (2, 3)))
+    >>> w = graph.input("w", dml.TensorDesc("FLOAT32", (3, 200), flags="OWNED_BY_DML"))
+    >>> desc = graph.build(y=graph.gemm(x, w, name="project"))
+    >>> weights = dml.cast([[0.5] * 200] * 3, "float32")
+    >>> model = dml.to_onnx(desc, weights={"w": weights})
+    >>> [(node.op_type, node.name) for node in model.graph.node]
+    [('MatMul', 'project/MatMul_0')]
+    """
+    from anydml.onnx.write import written_model
+
+    return written_model(graph, weights or {}).whole()

@@ -42,6 +42,8 @@ class Partition:
         Constants that are bound once.
     literal : bool
         Whether nodes that copy bytes are operators, as in the provider's graphs.
+    most_embedded : int
+        The most bytes of a constant that becomes a constant node.
     in_place : bool
         Whether outputs that the provider puts in the memory of inputs replace these.
     """
@@ -53,6 +55,7 @@ class Partition:
     exact: bool
     embeds: bool = True
     literal: bool = True
+    most_embedded: int = _CONSTANT_BYTES - 1
     in_place: bool = False
     reads: dict[str, Value] = field(default_factory=dict)
 
@@ -110,7 +113,7 @@ class Partition:
         return {item.node.outputs[0]: item.node for item in self.nodes}
 
     def _input(self, builder: GraphBuilder, value: Value) -> Expression:
-        if value.data is not None and self.embeds and value.nbytes < _CONSTANT_BYTES:
+        if value.data is not None and self.embeds and value.nbytes <= self.most_embedded:
             desc = tensor_desc(value)
             data = value.data.tobytes().ljust(desc.total_tensor_size_in_bytes, b"\0")
             return builder.constant(data, desc, name=value.name)
