@@ -91,7 +91,7 @@ def test_errors_have_the_page_names(bindings, message):
 
 def test_inputs_by_position_and_name():
     for name in ("InputTensor", "input_tensor"):
-        with pytest.raises(dml.BindingError, match="InputTensor: expected one binding, got two"):
+        with pytest.raises(dml.BindingError, match=r"InputTensor: .*two"):
             split()(X, **{name: X})
     for name in ("OutputTensors", "output_tensors"):
         with pytest.raises(dml.BindingError, match="OutputTensors: expected no binding"):

@@ -161,7 +161,7 @@ def test_device_kinds():
     )
     with pytest.raises(
         dml.DeviceError,
-        match=r"^kind: expected one of cpu, .*, cuda:N, .*, reference, auto, got 'npu'",
+        match=r"^kind: .*'npu'",
     ):
         dml.Device("npu")
 

@@ -202,9 +202,7 @@ def test_only_scatters_run_in_place():
     index = T("UINT32", (4,))
     x = np.arange(4, dtype="f4")
     split = dml.Split(input_tensor=tensor, output_tensors=[tensor], axis=0)
-    with pytest.raises(
-        dml.BindingError, match=r"OutputTensors\[0\]: expected memory that does not overlap"
-    ):
+    with pytest.raises(dml.BindingError, match=r"OutputTensors\[0\]: .*overlap"):
         DEVICE.create_operator(split).compile().dispatch(InputTensor=x, OutputTensors=[x])
     top = dml.TopK(input_tensor=tensor, output_value_tensor=tensor, output_index_tensor=index,
                    axis=0, k=4)  # fmt: skip
@@ -242,11 +240,11 @@ def test_call_takes_inputs_only():
     arrays = list(operands().values())
     with pytest.raises(dml.BindingError, match=r"inputs: expected at most 3"):
         compiled(*arrays, np.zeros((3, 4), "f4"))
-    with pytest.raises(dml.BindingError, match="InputTensor: expected one binding, got two"):
+    with pytest.raises(dml.BindingError, match=r"InputTensor: .*two"):
         compiled(*arrays, InputTensor=arrays[0])
     with pytest.raises(dml.BindingError, match="OutputTensor: expected no binding"):
         compiled(*arrays, OutputTensor=np.zeros((3, 4), "f4"))
-    with pytest.raises(dml.BindingError, match="UpdatesTensor: expected a binding, got none"):
+    with pytest.raises(dml.BindingError, match=r"UpdatesTensor: .*none"):
         compiled(*arrays[:2])
     with pytest.raises(dml.BindingError, match="Unknown: expected one of"):
         compiled(*arrays, Unknown=3)
@@ -281,7 +279,7 @@ def test_owned_tensors_are_bound_when_initialised():
     output = np.zeros((3, 4), "f4")
     with pytest.raises(dml.BindingError, match="InputTensor: expected an initialized input"):
         compiled.dispatch(**bindings, OutputTensor=output)
-    with pytest.raises(dml.BindingError, match=r"InputTensor: expected a binding .*, got none"):
+    with pytest.raises(dml.BindingError, match=r"InputTensor: .*none"):
         compiled.initialize()
     with pytest.raises(dml.BindingError, match="UpdatesTensor: expected an OWNED_BY_DML input"):
         compiled.initialize(InputTensor=x, UpdatesTensor=x)

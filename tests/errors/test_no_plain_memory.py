@@ -224,13 +224,11 @@ def test_jax_tracers_and_deleted_arrays():
     assert len(checked) == 3
     gone = jax.numpy.asarray(X) + 1
     gone.delete()
-    with pytest.raises(
-        dml.ArgumentTypeError, match="x: expected an array with memory, got one that was deleted"
-    ):
+    with pytest.raises(dml.ArgumentTypeError, match=r"x: .*deleted"):
         dml.top_k(gone, 1)
     with pytest.raises(
         dml.BindingError,
-        match="InputTensor: expected an array with memory, got one that was deleted",
+        match=r"InputTensor: .*deleted",
     ):
         COPY.compile()(gone)
 

@@ -193,7 +193,7 @@ def test_results_of_sizes_that_numpy_does_not_have():
     e = np.empty((2**40, 2**20, 0), "f4")
     with pytest.raises(
         dml.ArgumentError,
-        match=r"^join: expected sizes that a NumPy array can have for the result, got \(21990232",
+        match=r"^join: .*\(21990232",
     ):
         dml.join([e, e])
 

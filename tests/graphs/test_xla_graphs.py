@@ -259,7 +259,7 @@ def test_platforms():
     )
     assert dml.Device("xla:cpu") != dml.Device("xla")
     assert pickle.loads(pickle.dumps(dml.Device("xla:cpu"))) == dml.Device("xla:cpu")
-    with pytest.raises(dml.DeviceError, match="expected a platform that JAX has, got xla:vacuum"):
+    with pytest.raises(dml.DeviceError, match=r"platform .*xla:vacuum"):
         dml.Device("xla:vacuum")
     with pytest.raises(dml.DeviceError, match=r"expected one of cpu, .*got 'xla:'"):
         dml.Device("xla:")

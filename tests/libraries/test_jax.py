@@ -287,7 +287,7 @@ def test_integers_of_64_bits_that_fit():
     ends = np.array([-(2**31), 2**31 - 1])
     assert_same_bits(jax.jit(lambda i: dml.gather(ends, i))(at), ends.astype(np.int32))
     for wrong in (ends - [1, 0], ends + [0, 1], ends / 2):
-        with pytest.raises(dml.ArgumentTypeError, match="x: expected a type that JAX has"):
+        with pytest.raises(dml.ArgumentTypeError, match=r"x: .*type"):
             jax.jit(lambda i, x=wrong: dml.gather(x, i))(at)
 
 
@@ -466,7 +466,7 @@ def test_join_promotes_as_outside():
         joined = jax.jit(lambda x, other=other: dml.join([x, other], promote=True))(x)
         assert_same_bits(joined, dml.join([x, other], promote=True))
     for transform in (lambda f: f, jax.jit):
-        with pytest.raises(dml.ArgumentTypeError, match="arrays: expected a type that JAX has"):
+        with pytest.raises(dml.ArgumentTypeError, match=r"arrays: .*type"):
             transform(lambda x: dml.join([x, np.ones(1)], promote=True))(x)
 
 

@@ -407,6 +407,18 @@ def test_operators_that_are_shaders_run_on_the_gpu_there_and_on_the_cpu_here():
     assert newer.nodes[0].place == "cpu"
 
 
+def test_sparse_constants_of_nodes_are_read():
+    values = oh.make_tensor("w", FLOAT, [1], [5.0])
+    sparse = oh.make_sparse_tensor(values, oh.make_tensor("", INT64, [1], [2]), [3])
+    nodes = [
+        node("Constant", [], ["w"], sparse_value=sparse),
+        node("Add", ["x", "w"], ["y"]),
+    ]
+    found = dml.read_onnx(model_of(nodes, {"x": [3]}, {"y": FLOAT}))
+    result = found.compile(dml.Device("cpu"))(x=np.float32([1, 1, 1]))
+    assert result["y"].tolist() == [1, 1, 6]
+
+
 def test_dimensions_that_a_question_mark_names_may_differ():
     model = model_of([node("Relu", ["x"], ["y"])], {"x": ["?", "?"]}, {"y": FLOAT})
     compare(model, {"x": floats(0, 2, 3)}, shapes={"x": (2, 3)})

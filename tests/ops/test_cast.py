@@ -88,5 +88,5 @@ def test_what_does_not_fit(x, dtype, message):
 
 def test_an_output_over_the_input_is_refused():
     x = np.arange(4, dtype="i4")
-    with pytest.raises(dml.ArgumentError, match="out: expected memory that does not overlap"):
+    with pytest.raises(dml.ArgumentError, match=r"out: .*overlap"):
         dml.cast(x, "float32", out=x.view("f4"))

@@ -53,7 +53,5 @@ def test_layouts_and_in_place():
     compiled("FLOAT32", (3, 4)).dispatch(InputTensor=x, OutputTensor=x)
     assert (x == before).all()
     both = np.zeros((4, 4), "f4")
-    with pytest.raises(
-        dml.BindingError, match="OutputTensor: expected memory that does not overlap"
-    ):
+    with pytest.raises(dml.BindingError, match=r"OutputTensor: .*overlap"):
         compiled("FLOAT32", (3, 4)).dispatch(InputTensor=both[:3], OutputTensor=both[1:])

@@ -293,5 +293,5 @@ def test_a_graph_never_runs_in_place():
     x = graph.input("x", dml.TensorDesc("FLOAT32", (4,)))
     compiled = dml.Device("cpu").compile_graph(graph.build(y=graph.abs(x, **SCALED)))
     memory = np.zeros(4, np.float32)
-    with pytest.raises(dml.BindingError, match="y: expected memory that does not overlap x"):
+    with pytest.raises(dml.BindingError, match=r"y: .*overlap x"):
         compiled.dispatch(x=memory, y=memory)

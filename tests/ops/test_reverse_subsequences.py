@@ -80,7 +80,7 @@ def test_what_does_not_fit(lengths, axis, message):
     with pytest.raises(dml.AnyDMLError, match=message):
         dml.reverse_subsequences(np.zeros((2, 3), "i1"), lengths, axis=axis, out=out)
     assert (out == 7).all()
-    with pytest.raises(dml.ArgumentError, match="x: expected at least one axis, got rank 0"):
+    with pytest.raises(dml.ArgumentError, match=r"x: .*axis"):
         dml.reverse_subsequences(np.float32(3), 1, axis=0)
 
 

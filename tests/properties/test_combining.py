@@ -258,9 +258,9 @@ def test_shapes_that_do_not_broadcast():
     x = np.zeros((2, 3))
     with pytest.raises(dml.ArgumentError, match="indices: expected rank 2"):
         dml.gather_elements(x, [0], broadcast=True)
-    with pytest.raises(dml.ArgumentError, match=r"indices: expected a shape that can be broadcast"):
+    with pytest.raises(dml.ArgumentError, match=r"indices: .*broadcast"):
         dml.gather_elements(x, [[0, 0]], broadcast=True)
-    with pytest.raises(dml.ArgumentError, match=r"updates: expected a shape that can be broadcast"):
+    with pytest.raises(dml.ArgumentError, match=r"updates: .*broadcast"):
         dml.scatter_elements(x, [[0, 0, 0]], [[1.0, 2.0]], broadcast=True)
     for call in (
         lambda: dml.gather_elements(x, [[0]], broadcast=1),
@@ -388,7 +388,7 @@ def test_promotion_is_jaxs():
 def test_promotion_that_there_is_not():
     with pytest.raises(dml.ArgumentTypeError, match=r"^arrays: expected types that can be promote"):
         dml.join([np.zeros(1, "M8[s]"), np.zeros(1, "f4")], promote=True)
-    with pytest.raises(dml.ArgumentTypeError, match="promote: expected a bool, got 'yes'"):
+    with pytest.raises(dml.ArgumentTypeError, match=r"promote: .*bool"):
         dml.join([[1]], promote="yes")
 
 
@@ -431,9 +431,7 @@ def test_wrong_points():
     ):
         with pytest.raises(dml.AnyDMLError, match=message):
             dml.split(x, points=points)
-    with pytest.raises(
-        dml.ArgumentError, match="points: expected sections_or_sizes or points, got both"
-    ):
+    with pytest.raises(dml.ArgumentError, match=r"points: .*both"):
         dml.split(x, 2, points=[1])
     with pytest.raises(dml.ArgumentTypeError, match="sections_or_sizes: expected an integer"):
         dml.split(x)

@@ -62,7 +62,7 @@ def lower(graph: GraphDesc) -> Lowered:
 
 
 @dataclass(frozen=True)
-class _End:
+class _Port:
     """One end of an edge: a tensor, and what a kernel sees of it."""
 
     tensor: TensorDesc
@@ -79,7 +79,7 @@ class _End:
         packed = TensorDesc(self.tensor.data_type, self.tensor.sizes).element_strides
         return self.strides == _strides(self.spec.shape, packed)
 
-    def matches(self, other: _End) -> bool:
+    def matches(self, other: _Port) -> bool:
         """Whether an array of the other one's elements is one of this one's."""
         return self.spec == other.spec and self.strides == other.strides
 
@@ -89,9 +89,9 @@ def _strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     return tuple(s if size > 1 else 0 for size, s in zip(shape, trailing, strict=True))
 
 
-def _end_of(tensor: TensorDesc) -> _End:
+def _port_of(tensor: TensorDesc) -> _Port:
     stored = tensor.storage
-    return _End(stored, ArraySpec(stored.sizes, stored.data_type.numpy))
+    return _Port(stored, ArraySpec(stored.sizes, stored.data_type.numpy))
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ class _Lowering:
         self._outputs: dict[int, Slot] = {}
         self._held: list[tuple[str, str]] = []
         self._tensors: dict[str, TensorDesc] = {}
-        self._feeds: dict[Place, Source] = {}
-        self._readers: dict[Source, list[_End]] = {}
+        self._source_of: dict[Place, Source] = {}
+        self._readers: dict[Source, list[_Port]] = {}
         self._goals: dict[Place, list[int]] = {}
         # The array that has the bytes of a source, by its name, and its layout.
-        self._values: dict[Source, tuple[str, _End]] = {}
+        self._values: dict[Source, tuple[str, _Port]] = {}
         self._views: dict[tuple[str, ArraySpec, tuple[int, ...]], str] = {}
         names = {tensor.name for tensor in (*graph.inputs, *graph.outputs)}
         self._mark = "#"  # which begins all names that are not an input's or an output's
@@ -158,13 +158,13 @@ class _Lowering:
         return Lowered(program, self._tensors, places)
 
     def _connect(self, source: Source, to: Place) -> None:
-        self._feeds[to] = source
+        self._source_of[to] = source
         self._readers.setdefault(source, []).append(self._end(to, Role.INPUT))
 
-    def _end(self, place: Place, role: Role) -> _End:
+    def _end(self, place: Place, role: Role) -> _Port:
         port = self._ports.at(place, role)
         assert port is not None, "the graph has been checked"
-        return _End(port[1].storage, self._operator(place[0]).specs[port[0]])
+        return _Port(port[1].storage, self._operator(place[0]).specs[port[0]])
 
     def _operator(self, node: int) -> _Operator:
         desc: Any = self._graph.nodes[node].desc  # type: ignore[union-attr]  # an operator
@@ -176,7 +176,7 @@ class _Lowering:
 
     def _add_input(self, index: int) -> None:
         declared, readers = self._graph.inputs[index], self._readers[index]
-        end = readers[0] if declared.desc is None else _end_of(declared.desc)
+        end = readers[0] if declared.desc is None else _port_of(declared.desc)
         end = next((r for r in readers if r.tensor == end.tensor), end)
         if not all(end.matches(reader) for reader in readers):
             if declared.desc is None and not end.is_packed:
@@ -185,7 +185,7 @@ class _Lowering:
             if not end.is_packed or elements_size(end.tensor) < reach:
                 # What is read in several layouts, and beyond its elements, comes as bytes.
                 total, flags = end.tensor.total_tensor_size_in_bytes, end.tensor.flags
-                end = _end_of(TensorDesc("UINT8", (total,), flags=flags))
+                end = _port_of(TensorDesc("UINT8", (total,), flags=flags))
         self._values[index] = declared.name, end
         self._tensors[declared.name] = end.tensor
         self._inputs.append(Slot(declared.name, end.spec, end.tensor.sizes))
@@ -196,7 +196,7 @@ class _Lowering:
         readers = self._readers[(node, 0)]
         end = readers[0]
         if not end.is_packed or not all(end.matches(reader) for reader in readers):
-            end = _end_of(TensorDesc("UINT8", (len(data),)))
+            end = _port_of(TensorDesc("UINT8", (len(data),)))
         self._values[(node, 0)] = name, end
         self._constants.append(Constant(name, end.spec, data[: elements_size(end.tensor)]))
 
@@ -208,7 +208,7 @@ class _Lowering:
         copies: list[KernelCall] = []
         for at, port in enumerate(self._ports.of(node, Role.INPUT)):
             if port is not None:
-                source = self._feeds[(node, at)]
+                source = self._source_of[(node, at)]
                 names[port[0]] = self._read_source(source, self._end((node, at), Role.INPUT))
         for at, port in enumerate(self._ports.of(node, Role.OUTPUT)):
             if port is not None:
@@ -247,7 +247,7 @@ class _Lowering:
             )
         self._calls += copies
 
-    def _read_source(self, source: Source, end: _End) -> str:
+    def _read_source(self, source: Source, end: _Port) -> str:
         name, held = self._values[source]
         return name if end.matches(held) else self._view(name, end)
 
@@ -257,7 +257,7 @@ class _Lowering:
         goals = []
         for index in self._goals.get(place, ()):
             declared = self._graph.outputs[index]
-            goal = end if declared.desc is None else _end_of(declared.desc)
+            goal = end if declared.desc is None else _port_of(declared.desc)
             goal = end if goal.tensor == end.tensor else goal
             self._tensors[declared.name] = goal.tensor
             self._outputs[index] = Slot(declared.name, goal.spec, goal.tensor.sizes)
@@ -277,10 +277,10 @@ class _Lowering:
         views = [elements_size(r.tensor) for r in readers if not end.matches(r)]
         gaps = ""
         if max(views, default=0) > end.tensor.element_count * end.tensor.data_type.element_size:
-            gaps = self._view(name, _end_of(TensorDesc("UINT8", (max(views),))))
+            gaps = self._view(name, _port_of(TensorDesc("UINT8", (max(views),))))
         return name, gaps
 
-    def _view(self, buffer: str, end: _End) -> str:
+    def _view(self, buffer: str, end: _Port) -> str:
         key = buffer, end.spec, end.strides
         if key not in self._views:
             self._views[key] = f"{self._mark}{len(self._views)}:{buffer}"

@@ -15,7 +15,7 @@ from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
 from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed
-from anydml.onnx.read import Source, load_onnx, subgraphs
+from anydml.onnx.read import Source, constants_of, load_onnx, subgraphs
 from anydml.onnx.shapes import infer, type_of, value_of
 from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
 
@@ -254,6 +254,9 @@ class _Cleaner:
         kinds = self._onnx.AttributeProto
         if item.type == kinds.TENSOR:
             return self._source.array(item.t, f"Node {short_repr(label)}: {item.name}")
+        if item.type == kinds.SPARSE_TENSOR:
+            where = f"Node {short_repr(label)}: {item.name}"
+            return self._source.sparse_array(item.sparse_tensor, where)
         try:
             value = self._onnx.helper.get_attribute_value(item)
         except ValueError as error:
@@ -297,9 +300,8 @@ class _Cleaner:
         if body is None or len(body.output) != len(node.outputs):
             raise ModelError(f"Node {short_repr(label)} (If): expected a {which} with its outputs.")
         inner = dict(scope)
-        for tensor in body.initializer:
-            value = self._source.array(tensor, f"Initializer {short_repr(tensor.name)}")
-            value.name = self._define(tensor.name, inner, label)
+        for name, value in constants_of(self._source, body).items():
+            value.name = self._define(name, inner, label)
             self._graph.values[value.name] = value
         self._remove(node, f"its condition is constant: the {which} takes its place")
         self._inline(body.node, [o.name for o in body.output], node.outputs, scope, inner, opsets,

@@ -125,7 +125,7 @@ def shape_or_size(node: Node, sizes: tuple[int, ...] | None) -> list[Array] | No
 
 def _literal(node: Node, result: Value) -> list[Array] | None:
     for name, value in node.attributes.items():
-        if name == "value" and isinstance(value, Value):
+        if name in ("value", "sparse_value") and isinstance(value, Value):
             result.type, result.shape, result.data = value.type, value.shape, value.data
             return None if value.data is None else [value.data]
         if name in ("value_int", "value_ints"):

@@ -63,7 +63,7 @@ class CpuBackend:
                 return computed_step(call, widening)
             return kernel_step(call)
 
-        memory = HostMemory(partial(block, program.name))
+        memory = HostMemory(partial(allocate_block, program.name))
         return HostExecutable(program, step_of, memory, dispatch)
 
     def working_nbytes(self, program: Program) -> int:
@@ -98,7 +98,7 @@ def kernel_step(call: KernelCall) -> Step:
     return run
 
 
-def block(call: str, nbytes: int) -> Array:
+def allocate_block(call: str, nbytes: int) -> Array:
     """Memory for the intermediate results of a program that messages name `call`."""
     return allocate((nbytes,), np.dtype(np.uint8), call, "intermediate results")
 

@@ -28,7 +28,7 @@ from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
 from anydml.devices.backends._traced import compute_calls, held_inputs
-from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
+from anydml.devices.backends.cpu import CpuBackend, allocate_block, kernel_step, refuse_missing
 from anydml.devices.threads import get_num_threads
 from anydml.engines._onnx import OnnxEngine
 from anydml.engines._onnx_arrays import Traced, emit, value_of
@@ -116,7 +116,7 @@ class OnnxRuntimeBackend:
             is_own = is_computed(call.kernel)
             return computed_step(call, WORKING) if is_own else kernel_step(call)
 
-        return HostExecutable(program, step_of, HostMemory(partial(block, name)))
+        return HostExecutable(program, step_of, HostMemory(partial(allocate_block, name)))
 
     def working_nbytes(self, program: Program) -> int:
         """Implement `Backend.working_nbytes`, with the memory of all sessions."""

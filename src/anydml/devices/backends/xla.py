@@ -23,7 +23,7 @@ from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import DirectCall, HostExecutable, HostMemory, Step
 from anydml.devices.backends._traced import compute_run
-from anydml.devices.backends.cpu import CpuBackend, block, kernel_step, refuse_missing
+from anydml.devices.backends.cpu import CpuBackend, allocate_block, kernel_step, refuse_missing
 from anydml.engines._jax import JaxEngine, x64
 from anydml.ops._registry import computation, is_computed
 
@@ -143,7 +143,7 @@ class XlaBackend:
                 return _Step(name, runs[call.kernel], place, platform, computing)
             return kernel_step(call)
 
-        return HostExecutable(program, step_of, HostMemory(partial(block, name)))
+        return HostExecutable(program, step_of, HostMemory(partial(allocate_block, name)))
 
     def describe(self) -> tuple[str, str]:
         """The device, and JAX's version; XLA chooses how many threads there are."""
