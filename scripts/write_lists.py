@@ -12,9 +12,9 @@ A test compares the committed files with what it gives.
 from __future__ import annotations
 
 import inspect
-import os
+import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from anydml.functions._function import SPECS
 from anydml.functions._scatter import NAMES as REDUCTIONS
 from anydml.functions.pad import PADDING_SYNONYMS
 from anydml.ops._computed import Computed
+from anydml.ops._family import Family
 from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
 
@@ -36,6 +37,7 @@ FUNCTIONS = ROOT / "src" / "anydml" / "functions"
 PUBLIC = FUNCTIONS / "_public.py"
 LITERALS = ROOT / "src" / "anydml" / "core" / "_literals.py"
 TABLES = ROOT / "src" / "anydml" / "portable" / "_tables.py"
+LEVELS = ROOT / "tests" / "conformance" / "page_levels.tsv"
 
 
 def modules() -> dict[Path, str]:
@@ -46,6 +48,7 @@ def modules() -> dict[Path, str]:
 def imports() -> str:
     """The module that imports every definition and the enumerations."""
     found = {}
+    lacking: list[str] = []
     for path in sorted(DEFINITIONS.glob("[!_]*.py")):
         module = import_module(f"anydml.ops.{path.stem}")
         found[module.__name__] = [
@@ -55,10 +58,30 @@ def imports() -> str:
             and (issubclass(value, NamedEnum) or "NAME" in dir(value))
             and value.__module__ == module.__name__
         ]
-        names = {vars(module)[name].__dict__.get("NAME") for name in found[module.__name__]}
-        if lacking := names - {*PAGES, None}:
-            sys.exit(f"ops/_pages.json: no support table of {', '.join(lacking)}")
+        lacking += _lacking(path, module, found[module.__name__])
+    if lacking:
+        sys.exit("Nothing was written; these are missing:\n" + "\n".join(lacking))
     return _importing(f"The operators. {_WRITTEN}; the only list of them.", found)
+
+
+def _lacking(path: Path, module: Any, names: list[str]) -> Iterator[str]:
+    """What the definitions of a module need besides, with the file that it belongs to."""
+    file = path.name
+    kinds = {name: vars(module)[name] for name in names}
+    operators = {name: kind for name, kind in kinds.items() if "NAME" in vars(kind)}
+    if operators and not isinstance(vars(module).get("FAMILY"), Family):
+        yield f"ops/{file}: FAMILY"
+    if not inspect.cleandoc(module.__doc__ or ""):
+        yield f"ops/{file}: a docstring of the module"
+    for name, kind in operators.items():
+        if kind.NAME not in PAGES:
+            yield f"ops/_pages.json: the support table of {kind.NAME}"
+        if not vars(kind).get("__doc__") or kind.__doc__.startswith(f"{name}("):
+            yield f"ops/{file}: a docstring of {name}"  # a dataclass makes one of its signature
+        if not kind.examples():
+            yield f"ops/{file}: EXAMPLES of {name}"
+        if kind.NAME not in LEVELS.read_text(encoding="utf-8").split():
+            yield f"tests/conformance/{LEVELS.name}: the levels of {kind.NAME}"
 
 
 def public_functions() -> str:
@@ -211,16 +234,25 @@ def _names(enumeration: type[NamedEnum]) -> list[str]:
 
 
 def main() -> None:
-    """Write everything."""
-    outdated = {
-        path: text for path, text in modules().items() if path.read_text(encoding="utf-8") != text
-    }
-    for path, text in outdated.items():
+    """Write everything, or nothing."""
+    try:
+        texts = modules()
+        before = {path: path.read_text(encoding="utf-8") for path in texts}
+        if texts == before:
+            texts = documents()
+    except Exception as error:  # of a definition that is wrong
+        sys.exit(f"Nothing was written: {type(error).__name__}: {error}")
+    for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
-    if outdated:
-        os.execv(sys.executable, [sys.executable, *sys.argv])  # with the definitions that are new
-    for path, text in documents().items():
-        path.write_text(text, encoding="utf-8")
+    if texts.keys() != before.keys():
+        return
+    again = subprocess.run(
+        [sys.executable, *sys.argv], check=False
+    )  # with definitions that are new
+    if again.returncode:
+        for path, text in before.items():
+            path.write_text(text, encoding="utf-8")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import anydml as dml
 from anydml.cli import command as cli
 from anydml.core.comparison import Bounds, compare
 
@@ -204,3 +205,48 @@ def test_a_run_is_compared_with_a_file(files, capsys, monkeypatch, tmp_path):
     assert cli.main(["run", str(MODEL), "--json", "--timing"]) == 2
     assert cli.main(["run", str(MODEL), "--expect", f"{name}={tmp_path / 'none.npy'}"]) == 1
     assert cli.main(["check", str(MODEL), "--feature-level", "2.1"]) == 0
+
+
+def expect(files, got, expected, *options):
+    """The statuses of `compare` and of a run of a model that copies `got`, which are equal."""
+    one, other = files(got, expected)
+    tensor = {"DataType": dml.DataType.from_numpy(got.dtype).suffix, "Sizes": list(got.shape)}
+    operator = {"type": "ELEMENT_WISE_IDENTITY", "InputTensor": tensor, "OutputTensor": tensor}
+    values = {"initialValuesDataType": tensor["DataType"], "initialValues": {"sourcePath": "0.npy"}}
+    bindings = {"InputTensor": "x", "OutputTensor": "y"}
+    model = {
+        "resources": {"x": values, "y": values},
+        "dispatchables": {"copy": operator},
+        "commands": [{"type": "dispatch", "dispatchable": "copy", "bindings": bindings}],
+    }
+    path = Path(one).with_name("model.json")
+    path.write_text(json.dumps(model))
+    status = cli.main(["compare", one, other, *options])
+    assert cli.main(["run", str(path), "--expect", f"y={other}", *options]) == status
+    return status
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 2, 3), (1, 1, 2, 3), (6,), (1, 6)])
+def test_shapes_that_a_run_and_compare_accept(files, shape):
+    values = np.arange(6, dtype=np.float32)
+    assert expect(files, values.reshape(1, 2, 3), values.reshape(shape)) == 0
+    assert expect(files, values.reshape(1, 2, 3), values.reshape(shape) + 1) == 1
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 1, 3), (2, 3, 1)])
+def test_shapes_that_neither_accepts(files, shape):
+    values = np.arange(6, dtype=np.float32)
+    assert expect(files, values.reshape(1, 2, 3), values.reshape(shape)) == 1
+
+
+def test_types_that_are_converted_on_request(files, capsys):
+    third = np.array([1 / 3, np.nan, np.inf])
+    assert expect(files, third.astype(np.float32), third) == 1
+    assert "expected the same dtype, got float32 and float64" in capsys.readouterr().err
+    assert expect(files, third.astype(np.float32), third, "--cast") == 0
+    assert expect(files, third.astype(np.float32), third * 2, "--cast") == 1
+    integers = np.array([1, -2])
+    assert expect(files, integers.astype(np.int8), integers, "--cast") == 0
+    for other in (np.array([1, 254]), integers.astype(float)):
+        assert expect(files, integers.astype(np.int8), other, "--cast") == 1
+        assert "expected values that int8 holds" in capsys.readouterr().err

@@ -125,6 +125,10 @@ def test_names_exist(library):
         ("Einsum", "which ONNX Runtime composes from other operators of DirectML"),
         ("BiasGelu", "which ONNX Runtime composes from other operators of DirectML"),
         ("If", "which ONNX Runtime computes without DirectML"),
+        (
+            "GridSample",
+            "which ONNX Runtime's DirectML provider computes with compute shaders of its own",
+        ),
         ("Shape", "which ONNX Runtime computes without DirectML"),
         ("Einsun", "Expected the name of a DirectML operator"),
     ],

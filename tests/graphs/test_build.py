@@ -1,10 +1,12 @@
 """`GraphBuilder`: DirectMLX's functions from the operators' definitions."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.graphs.directmlx import functions
+from anydml.graphs.directmlx import functions, names_of
 from anydml.ops._registry import OPERATORS
 
 T = dml.TensorDesc
@@ -254,3 +256,40 @@ def test_arithmetic_with_other_objects():
             call()
     with pytest.raises(ValueError, match="got one of another"):
         a + dml.GraphBuilder().input("z", a.desc)
+
+
+@pytest.mark.parametrize("name", functions())
+def test_a_function_shows_its_arguments(name):
+    function = getattr(dml.GraphBuilder, name)
+    parameters = inspect.signature(function).parameters
+    known = {
+        spelling
+        for kind in functions()[name]
+        for info in kind.fields()
+        for spelling in names_of(info)
+    }
+    assert {*parameters} - {"self", "name", "output_sizes", "output_data_type"} <= {
+        *known, "output_axis_sizes",
+    }  # fmt: skip
+    assert function.__doc__.startswith("Add ")
+    bound = inspect.signature(getattr(dml.GraphBuilder(), name))
+    assert [*bound.parameters] == [*parameters][1:]
+
+
+def test_signatures_of_functions():
+    def of(name):
+        return str(inspect.signature(getattr(dml.GraphBuilder(), name))).replace("'", "")
+
+    assert of("activation_relu").startswith("(input: Expression, *, output_sizes")
+    assert "k: int, axis_direction: " in of("top_k")
+    assert "filter: Expression, bias: Expression | None = None, *, mode" in of("convolution")
+    assert "alpha: float = 1.0" in of("gemm").replace("FLOAT", "float")
+    with pytest.raises(AttributeError, match="did you mean 'activation_relu'"):
+        dml.GraphBuilder.relu  # noqa: B018  # the attribute is looked up
+
+
+def test_an_argument_that_is_none_is_left_out():
+    graph = dml.GraphBuilder()
+    x = graph.input("x", dml.TensorDesc("FLOAT32", (1, 1, 4, 4)))
+    w = graph.input("w", dml.TensorDesc("FLOAT32", (1, 1, 3, 3)))
+    assert graph.convolution(x, w, None, strides=None, group_count=None).sizes == (1, 1, 2, 2)

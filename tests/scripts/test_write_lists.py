@@ -2,6 +2,8 @@
 
 import pytest
 
+import anydml.ops
+from anydml.cli import command as cli
 from scripts import write_lists
 
 WRITTEN = {**write_lists.modules(), **write_lists.documents()}
@@ -10,3 +12,39 @@ WRITTEN = {**write_lists.modules(), **write_lists.documents()}
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
 def test_a_list_is_up_to_date(path):
     assert path.read_text(encoding="utf-8") == WRITTEN[path], "run scripts/write_lists.py"
+
+
+def test_what_a_new_operator_lacks_is_named(tmp_path, monkeypatch):
+    definition = tmp_path / "lacking.py"
+    definition.write_text("from anydml.ops._computed import Computed\n"
+                          "class Lacking(Computed):\n    NAME = 'LACKING'\n")  # fmt: skip
+    monkeypatch.setattr(anydml.ops, "__path__", [*anydml.ops.__path__, str(tmp_path)])
+    monkeypatch.setattr(write_lists, "DEFINITIONS", tmp_path)
+    before = {path: path.read_bytes() for path in WRITTEN}
+    with pytest.raises(SystemExit) as caught:
+        write_lists.main()
+    assert str(caught.value).splitlines() == [
+        "Nothing was written; these are missing:",
+        "ops/lacking.py: FAMILY",
+        "ops/lacking.py: a docstring of the module",
+        "ops/_pages.json: the support table of LACKING",
+        "ops/lacking.py: a docstring of Lacking",
+        "ops/lacking.py: EXAMPLES of Lacking",
+        "tests/conformance/page_levels.tsv: the levels of LACKING",
+    ]
+    definition.with_name("wrong.py").write_text("1 / 0")
+    with pytest.raises(SystemExit, match="Nothing was written: ZeroDivisionError"):
+        write_lists.main()
+    assert {path: path.read_bytes() for path in WRITTEN} == before
+
+
+def test_every_option_of_the_command_line_is_documented():
+    text = (write_lists.ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    options = {
+        name
+        for command in cli.commands.commands.values()
+        for option in command.params
+        for name in option.opts
+        if name.startswith("--")
+    }
+    assert [name for name in sorted(options) if f"`{name}" not in text] == []

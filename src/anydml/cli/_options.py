@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from anydml.core._json import short_repr
+from anydml.core._json import did_you_mean, short_repr
 from anydml.core.comparison import Bounds
 from anydml.core.errors import ArgumentError
 from anydml.core.levels import LATEST, FeatureLevel
@@ -22,6 +23,7 @@ _SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORE
 _UNITS: Final = " KMGTPE"
 
 _MOST_REPEATS: Final = 1_000_000
+_MOST_NAMES: Final = 10
 
 
 def _level(text: str) -> FeatureLevel:
@@ -73,12 +75,22 @@ def to_expectation(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
+def no_such(what: str, name: str, known: Collection[str]) -> str:
+    """Report that a model has nothing of a name, and what it has."""
+    names = ", ".join(map(short_repr, islice(known, _MOST_NAMES)))
+    more = ", …" if len(known) > _MOST_NAMES else ""
+    hint = did_you_mean(name, known) or f"; it has {names or 'none'}{more}"
+    return f"the model has no {what} {short_repr(name)}{hint}"
+
+
 def add_bounds_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
-    def with_bounds(*, rtol: float, atol: float, ulp: int, **others: Any) -> Any:
-        return command(bounds=Bounds(rtol, atol, ulp), **others)
+    def with_bounds(*, rtol: float, atol: float, ulp: int, cast: bool, **others: Any) -> Any:
+        return command(bounds=Bounds(rtol, atol, ulp, cast), **others)
 
     for option in (
+        click.option("--cast", is_flag=True,
+                     help="Convert the expected values to the type of the others first."),
         click.option("--ulp", type=_ulps, default=0, metavar="N",
                      help="Accept floats that are at most N ULPs apart."),
         click.option("--atol", type=_bound, default=0.0, metavar="X",

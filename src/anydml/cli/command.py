@@ -14,8 +14,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from anydml.cli._options import (
     device_option,
     feature_level_option,
     memory_limit_option,
+    no_such,
     to_expectation,
     to_repeats,
 )
@@ -48,7 +48,7 @@ from anydml.cli.onnx_models import (
     refuse_onnx_options,
     run_onnx,
 )
-from anydml.core._json import did_you_mean, short_repr
+from anydml.core._json import short_repr
 from anydml.core._progress import show_progress
 from anydml.core.comparison import Bounds, compare
 from anydml.core.errors import AnyDMLError, ModelError
@@ -65,7 +65,6 @@ from anydml.models.run import results_data
 from anydml.models.showing import draw_file
 from anydml.ops._registry import OPERATORS, PREFIX, operator_meant, unknown_operator
 
-_MOST_NAMES: Final = 8
 """Resources that a message lists."""
 
 # For terminals that lack these characters.
@@ -150,7 +149,8 @@ def run(
         raise click.UsageError("--json and --timing cannot be combined")
     if bounds != Bounds() and not expected and expect_all is None:
         raise click.UsageError(
-            "--ulp, --rtol and --atol: expected --expect RESOURCE=FILE to compare with, got none"
+            "--ulp, --rtol, --atol and --cast: expected --expect RESOURCE=FILE to compare with, "
+            "got none"
         )
     limits = Limits(output_dir, memory_limit, input_dir, overwrite)
     if model is not None and example is None and is_onnx(model):
@@ -180,7 +180,7 @@ def run(
         _say(f"Warning: {warning}")
     for name, _ in expected:
         if name not in loaded.resources:
-            raise click.UsageError(_no_resource(name, loaded.resources))
+            raise click.UsageError(f"--expect: {no_such('resource', name, loaded.resources)}")
     expected_arrays = [(name, path, read_array(path)) for name, path in expected]
     chosen = Device(device, feature_level=feature_level)
     write = (lambda _: None) if as_json else sys.stdout.write
@@ -201,13 +201,6 @@ def run(
         raise click.exceptions.Exit(1)
 
 
-def _no_resource(name: str, known: Collection[str]) -> str:
-    names = ", ".join(map(short_repr, islice(known, _MOST_NAMES)))
-    more = ", …" if len(known) > _MOST_NAMES else ""
-    hint = did_you_mean(name, known) or f"; it has {names or 'none'}{more}"
-    return f"--expect: the model has no resource {short_repr(name)}{hint}"
-
-
 @commands.command("compare", short_help="Compare two arrays.")
 @click.argument("got", metavar="A.npy", type=PathType(path_type=Path))
 @click.argument("expected", metavar="B.npy", type=PathType(path_type=Path))
@@ -216,8 +209,8 @@ def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
     """Print the largest difference of A from B, and the first element that exceeds the bounds.
 
     Without options, every difference exceeds them. The exit status is 1 when an element does.
-    Integers are compared exactly. A file that is not .npy has raw elements, of the other file's
-    type and shape.
+    Integers are compared exactly. Leading sizes of 1 do not count, and one of the two may be flat.
+    A file that is not .npy has raw elements, of the other file's type and shape.
     """
     names = f"{visible(str(got))}, {visible(str(expected))}"
     one, other = read_array(got), read_array(expected)

@@ -12,8 +12,8 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from anydml.cli._options import PathType
-from anydml.core._json import did_you_mean, short_repr
+from anydml.cli._options import PathType, no_such
+from anydml.core._json import short_repr
 from anydml.core.comparison import Bounds, compare
 from anydml.core.errors import ArgumentError, ModelError
 from anydml.core.file_kinds import kind_of
@@ -36,7 +36,7 @@ from anydml.models.write import file_names
 from anydml.onnx import read_onnx
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.report import Report, Unreadable
-from anydml.onnx.table import HOST, ROWS
+from anydml.onnx.table import HOST, ROWS, SHADERS
 from anydml.onnx.types import DATA_TYPES, Value, numpy_type
 
 _HEAD: Final = 4096
@@ -58,6 +58,11 @@ def is_onnx(path: Path) -> bool:
 
 def onnx_operator(name: str) -> str | None:
     """Describe an operator of ONNX that no DirectML operator stands for; None for others."""
+    if name in SHADERS:
+        return (
+            f"{name} is an operator of ONNX, which ONNX Runtime's DirectML provider computes with "
+            "compute shaders of its own."
+        )
     row = ROWS.get(("", name)) or ROWS.get(("com.microsoft", name))
     if name in HOST or (row is not None and row.lower is None):
         return f"{name} is an operator of ONNX, which ONNX Runtime computes without DirectML."
@@ -236,8 +241,7 @@ def run_onnx(
     wanted = _wanted(model, expect_all)
     for name, _ in expected:
         if name not in model.names():
-            raise click.UsageError(f"--expect: the model has no tensor {name!r}"
-                                   f"{did_you_mean(name, model.names())}")  # fmt: skip
+            raise click.UsageError(f"--expect: {no_such('tensor', name, model.names())}")
     further = [name for name in (*wanted, *dict(expected)) if name not in model.outputs]
     compiled = model.compile(device, list(dict.fromkeys(further)))
     results = compiled(**arrays)

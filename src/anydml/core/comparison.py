@@ -23,11 +23,15 @@ class Bounds:
     `atol` + `rtol` × |expected|, or if they are at most `ulp` ULPs apart. NaN and infinities equal
     only themselves, whatever the bounds. All bounds are finite and at least 0. Integers are
     compared exactly.
+
+    With `cast`, expected values are converted to the type of the others first: floats are rounded,
+    and integers have to keep their values.
     """
 
     rtol: float = 0.0
     atol: float = 0.0
     ulp: int = 0
+    cast: bool = False
 
     def __str__(self) -> str:
         return f"rtol {self.rtol:g}, atol {self.atol:g}, ulp {self.ulp}"
@@ -104,7 +108,8 @@ def compare(
     Parameters
     ----------
     got, expected : ndarray
-        Of one type and shape.
+        Of one type, unless the bounds convert it, and of one shape; leading sizes of 1 do not
+        count, and one may be flat.
     bounds : Bounds, optional
         Which differences are accepted; none, if left out.
     names : str
@@ -121,6 +126,11 @@ def compare(
         The arrays differ in type or shape.
     """
     bounds = bounds or Bounds()
+    if bounds.cast:
+        expected = _converted(expected, got.dtype, names)
+    shapes = {without_leading_ones(array.shape) for array in (got, expected)}
+    if len(shapes) == 1 or (got.size == expected.size and min(map(len, shapes)) <= 1):
+        expected = expected.reshape(got.shape)
     for name in ("shape", "dtype"):
         one, other = getattr(got, name), getattr(expected, name)
         if one != other:
@@ -142,6 +152,24 @@ def compare(
         if first is None and not accepted.all():
             first = _element(start, int(np.argmin(accepted)), a, b, difference, steps)
     return Comparison(names, got.shape, got.dtype, bounds, beyond, largest, first)
+
+
+def without_leading_ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return sizes from the first one other than 1 on."""
+    first = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
+    return sizes[first:]
+
+
+def _converted(expected: Array, dtype: np.dtype[Any], names: str) -> Array:
+    kinds = {expected.dtype.kind, dtype.kind}
+    with np.errstate(all="ignore"):
+        found = expected.astype(dtype)
+    if kinds == {"f"} or (kinds <= {*"iu"} and np.array_equal(found, expected)):
+        return found
+    raise ArgumentError(
+        f"{names}: expected values that {dtype} holds (--cast rounds floats only), got "
+        f"{expected.dtype}"
+    )
 
 
 def _element(

@@ -16,7 +16,7 @@ from anydml.core.errors import ArgumentError, DeviceError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.tensor import TensorDesc
 from anydml.drawing._svg import document, shortened, text
-from anydml.graphs.check import Ports, violations
+from anydml.graphs.check import SINCE, Ports, violations
 from anydml.graphs.desc import ConstantNode, GraphDesc
 from anydml.ops._fields import Role
 
@@ -89,7 +89,7 @@ def draw_graph(graph: GraphDesc, level: FeatureLevel = LATEST) -> str:
     graph : GraphDesc
         Any, also one that breaks rules.
     level : FeatureLevel, optional
-        The level whose rules are asked.
+        The level whose rules are asked. Below 6_2, constants count as inputs.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def draw_graph(graph: GraphDesc, level: FeatureLevel = LATEST) -> str:
         if e.from_node_index in nodes and e.graph_output_index in outputs
     ]  # fmt: skip
     labels = {graph.label(i): i for i in range(first_input)}
-    found = violations(graph, level)
+    found = violations(graph, level, constants_since=SINCE)
     for item in found:
         node = _node_of(item, labels)
         if node is not None:

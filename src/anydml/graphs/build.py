@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from numbers import Real
+from types import MethodType
 from typing import Any, Self
 
 import numpy as np
 
-from anydml.core._json import did_you_mean, short_repr
+from anydml.core._json import short_repr
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ArgumentError, ArgumentTypeError, InvalidDescriptorError
@@ -27,9 +28,9 @@ from anydml.graphs.desc import (
     OutputEdge,
 )
 from anydml.graphs.directmlx import TensorPolicy, describe, functions, names_of, versions
+from anydml.graphs.signatures import function_named
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role, ScaleBias
-from anydml.ops._registry import operator_meant
 
 
 class Arithmetic:
@@ -140,15 +141,25 @@ def _result_type(name: str, *fields: str) -> Any:
     return namedtuple(f"{name}Outputs", fields)
 
 
-class GraphBuilder:
+class _Functions(type):
+    """The class of `GraphBuilder`, which has the functions of operators as its instances have."""
+
+    def __getattr__(cls, name: str) -> Callable[..., Any]:
+        return function_named(name)
+
+    def __dir__(cls) -> list[str]:
+        return [*super().__dir__(), *functions()]
+
+
+class GraphBuilder(metaclass=_Functions):
     """Builder of a `GraphDesc` from expressions.
 
     Beside the methods below it has a function for each operator, by the operator's name in lower
     case (``element_wise_add1``) and by the name that it has in DirectMLX (``add``). Such a function
     takes expressions for the operator's input tensors, in the page's order or by the names of the
     fields, and the other fields by name; ``name=`` names the node. Fields that DirectMLX has
-    defaults for may be left out. Of an operator's versions, the earliest that takes the
-    arguments is chosen; a name with a number means that version.
+    defaults for may be left out; `help` of a function shows them. Of an operator's versions, the
+    earliest that takes the arguments is chosen; a name with a number means that version.
 
     The outputs' descriptors follow from the inputs and attributes. Where they do not, say
     ``output_sizes=``, ``output_data_type=``, or for SPLIT ``output_axis_sizes=``. An output that is
@@ -349,14 +360,7 @@ class GraphBuilder:
         return sorted(found)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        kinds = functions().get(name.removesuffix("_"))  # `if_`, as `if` is a keyword
-        if kinds is None:
-            meant = operator_meant(name)  # `relu` is ACTIVATION_RELU
-            hint = (
-                f"; did you mean {meant.lower()!r}?" if meant else did_you_mean(name, functions())
-            )
-            raise AttributeError(f"GraphBuilder has no function {name!r}{hint}")
-        return partial(self._call, kinds)
+        return MethodType(function_named(name), self)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *functions()]
@@ -364,6 +368,7 @@ class GraphBuilder:
     def _call(
         self, kinds: Sequence[type[Descriptor]], /, *inputs: Any, name: str = "", **arguments: Any
     ) -> Any:
+        arguments = {key: value for key, value in arguments.items() if value is not None}
         # The first version whose rules hold; if none, the first that has the arguments.
         drafts: list[tuple[Descriptor, list[Any]]] = []
         refused: list[InvalidDescriptorError] = []

@@ -164,6 +164,12 @@ def _defaults(
     return {name: value for name, value in found.items() if name in attributes}
 
 
+def defaults_of(kind: type[Descriptor]) -> dict[str, Any]:
+    """Values of attributes that are left out; None where the inputs determine them."""
+    found = _defaults(kind, {}, None)
+    return {name: None if isinstance(value, tuple) else value for name, value in found.items()}
+
+
 def describe(
     kind: type[Descriptor], inputs: Values, arguments: Values, policy: TensorPolicy
 ) -> Descriptor:

@@ -318,7 +318,7 @@ def is_raw(path: Path) -> bool:
 def comparable(array: Array, other: Array, path: Path) -> Array:
     """Give the array of a file the type and shape of another where the file does not say them.
 
-    Raw bytes have no type, and an array of as many elements may have another shape.
+    Raw bytes have neither.
 
     Raises
     ------
@@ -331,5 +331,5 @@ def comparable(array: Array, other: Array, path: Path) -> Array:
                 f"File {str(path)!r}: expected {other.nbytes} bytes ({other.dtype} of shape "
                 f"{other.shape}), got {array.nbytes}."
             )
-        array = array.view(other.dtype)
-    return array.reshape(other.shape) if array.size == other.size else array
+        array = array.view(other.dtype).reshape(other.shape)
+    return array

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from anydml.core import _json
 from anydml.core._json import Fields, short_repr
+from anydml.core.comparison import without_leading_ones
 from anydml.core.dtypes import DataType
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.core.problems import Problem
@@ -313,7 +314,7 @@ def _check_input(tensor: TensorDesc, place: Place) -> None:
                 )
     expected = f"{data_type} {_braced(tensor.sizes)}"
     if shape is not None and tensor.strides is None:
-        if _without_leading_ones(shape) != _without_leading_ones(tensor.sizes):
+        if without_leading_ones(shape) != without_leading_ones(tensor.sizes):
             raise ModelError(f"expected {expected} in {place}, got {data_type} {_braced(shape)}.")
         return
     minimum = elements_size(tensor)
@@ -323,8 +324,3 @@ def _check_input(tensor: TensorDesc, place: Place) -> None:
 
 def _braced(sizes: tuple[int, ...]) -> str:
     return f"{{{', '.join(map(str, sizes))}}}"
-
-
-def _without_leading_ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    first = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
-    return sizes[first:]
