@@ -162,6 +162,19 @@ def test_a_maximum_of_infinities(device):
     assert got.tobytes() == expected.tobytes()
 
 
+def test_a_partial_window(device):
+    """DirectML accepts an output with one window more than fit."""
+    tensors = {
+        "input_tensor": T("FLOAT32", (1, 1, 4, 4)),
+        "output_tensor": T("FLOAT32", (1, 1, 2, 2)),
+    }
+    desc = dml.MaxPooling(**tensors, strides=(3, 3), window_size=(2, 2), start_padding=(0, 0),
+                          end_padding=(0, 0))  # fmt: skip
+    x = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    got = device.create_operator(desc).compile()(x)
+    np.testing.assert_array_equal(got.reshape(-1), [5, 7, 13, 15])
+
+
 def test_a_guard_leaves_inputs_for_the_second_session(device):
     """The output is the memory of the input."""
     x = np.linspace(-3, 3, 64, dtype=np.float32).reshape(1, 64)

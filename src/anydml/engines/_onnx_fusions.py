@@ -42,12 +42,13 @@ def _behind(
         held = [constants[name] for name in reader.inputs if name in constants]
         if reader.operator not in ("Add", "Mul") or len(held) != 1:
             return
-        yield reader.operator, np.abs(held[0], dtype=np.float64)
+        yield reader.operator, np.abs(held[0])
         node = reader
 
 
 def _keeps_range(weights: NumpyArray, behind: Iterator[tuple[str, NumpyArray]]) -> bool:
-    largest = np.abs(weights.reshape(len(weights), -1), dtype=np.float64).max(axis=1)
+    rows = weights.reshape(len(weights), -1)
+    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
     low, high = largest[largest > 0].min(initial=1.0), largest.max()
     for operator, sizes in behind:
         if operator == "Add":

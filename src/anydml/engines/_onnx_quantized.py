@@ -7,7 +7,7 @@ result changes, and are equal everywhere if they are equal there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -181,11 +181,15 @@ def _requantized(x: Traced, dtype: np.dtype[Any]) -> Traced | None:
     largest = 255**2 * (prod(filters.shape[1:]) if is_convolution else filters.shape[-2])
     if np.abs(bias).max() + largest >= 2**31:
         return None
-    if not is_convolution and (bias.any() or filters.ndim != 2):
+    sums = _sums_of_steps(steps, bias, zero, largest, low)
+    if sums is None:
         return None
-    factors = _equal_factors(steps, bias, zero, largest, low)
+    factors = None
+    if is_convolution or (filters.ndim == 2 and not bias.any()):
+        factors = _equal_factors(sums, bias, _rounded_once, zero, np.float32)
     if factors is None:
-        return None
+        factors = _equal_factors(sums, bias, _truncated, zero, np.float64)
+        return None if factors is None else _scaled(node, x, factors, bias, zero, dtype)
     w_zero = graph.constants[node.inputs[3]]
     if graph.adds_exactly:  # and faster
         filters, w_zero = ((array ^ np.uint8(128)).view(np.int8) for array in (filters, w_zero))
@@ -199,6 +203,24 @@ def _requantized(x: Traced, dtype: np.dtype[Any]) -> Traced | None:
     return result if dtype == np.uint8 else _moved(result, dtype)
 
 
+def _scaled(
+    node: Node, x: Traced, factors: NumpyArray, bias: NumpyArray, zero: float, dtype: np.dtype[Any]
+) -> Traced:
+    """A sum plus a bias, times factors of float64, rounded and moved."""
+
+    def spread(numbers: NumpyArray) -> NumpyArray:
+        behind = x.ndim - 2 if node.operator == "ConvInteger" else 0
+        return numbers.reshape(-1, *(1,) * behind) if numbers.size > 1 else numbers.reshape(())
+
+    total: Any = Traced(x.graph, node.name, x.graph.specs[node.name]).astype(np.float64)
+    if bias.any():
+        total = total + spread(bias)
+    total = total * spread(factors) + (zero + 0.5)
+    ends = np.zeros(()), np.full((), 255.0)
+    result: Traced = emit("Clip", (total, *ends), np.float64, x.shape).astype(np.uint8)
+    return result if dtype == np.uint8 else _moved(result, dtype)
+
+
 def _by_channel(constant: NumpyArray, rank: int, channel: int, count: int) -> NumpyArray | None:
     """A constant as a column for all channels or for each; None if it has other sizes."""
     sizes = (1,) * (rank - constant.ndim) + constant.shape
@@ -207,26 +229,28 @@ def _by_channel(constant: NumpyArray, rank: int, channel: int, count: int) -> Nu
     return constant.reshape(-1, 1) if fits else None
 
 
-def _equal_factors(
+class _Sums(NamedTuple):
+    """Sums at both sides of each step of a function that grows, in rows for channels.
+
+    Attributes
+    ----------
+    values : array
+        The sums, sorted. Between two that are not next to each other, the function is constant.
+    results : array
+        What the function gives, as unsigned bytes.
+    ratio : array
+        Its slope, as a column.
+    """
+
+    values: NumpyArray
+    results: NumpyArray
+    ratio: NumpyArray
+
+
+def _sums_of_steps(
     steps: Sequence[_Step], bias: NumpyArray, zero: float, largest: int, low: int
-) -> NumpyArray | None:
-    """Factors of float32 that give the same bytes as the steps for all sums up to the largest."""
-
-    def exact(sums: NumpyArray) -> Any:
-        values: Any = sums
-        for operator, constant in steps:
-            if operator == "Round":
-                values = np.rint(values)
-            elif operator == "Add":
-                values = values + constant
-            else:
-                values = values * constant if operator == "Mul" else values / constant
-        return np.clip(values - low, 0, 255)
-
-    def rounded(sums: NumpyArray, factors: NumpyArray) -> Any:
-        values = np.rint((sums + bias).astype(np.float32) * factors)
-        return np.clip(values.astype(np.float64), -zero, 255 - zero) + zero
-
+) -> _Sums | None:
+    """The sums up to the largest at which the result of some steps changes."""
     ratio: Any = np.ones((1, 1))
     for operator, constant in steps:
         if operator in ("Mul", "Div"):
@@ -238,22 +262,47 @@ def _equal_factors(
     ends = np.broadcast_to(float(largest), (len(near), 1))
     sums = np.concatenate([near, -ends, ends], axis=1).clip(-largest, largest)
     sums.sort(axis=1)
-    expected = exact(sums)
+    results: Any = sums
+    for operator, constant in steps:
+        if operator == "Round":
+            results = np.rint(results)
+        elif operator == "Add":
+            results = results + constant
+        else:
+            results = results * constant if operator == "Mul" else results / constant
+    results = np.clip(results - low, 0, 255)
     gaps = np.diff(sums, axis=1) > 1
-    if (np.diff(expected, axis=1)[gaps] != 0).any():
-        return None
-    found = np.zeros(ratio.shape, np.float32)
+    return None if (np.diff(results, axis=1)[gaps] != 0).any() else _Sums(sums, results, ratio)
+
+
+def _rounded_once(sums: NumpyArray, factors: NumpyArray, zero: float) -> Any:
+    """Bytes as ONNX Runtime's quantized operators make them."""
+    values = np.rint(sums.astype(np.float32) * factors).astype(np.float64)
+    return np.clip(values, -zero, 255 - zero) + zero
+
+
+def _truncated(sums: NumpyArray, factors: NumpyArray, zero: float) -> Any:
+    """Bytes as `_scaled` makes them: halves are rounded up."""
+    return np.trunc(np.clip(sums * factors + (zero + 0.5), 0, 255))
+
+
+def _equal_factors(
+    sums: _Sums, bias: NumpyArray, function: Callable[..., Any], zero: float, kind: type
+) -> Any:
+    """Factors of a type with which a function of the biased sums has the same results, or None."""
+    found: Any = np.zeros(sums.ratio.shape, kind)
     for distance in _TRIED:
-        factors = ratio.astype(np.float32)
+        factors: Any = sums.ratio.astype(kind)
         for _ in range(abs(distance)):
-            factors = np.nextafter(factors, np.float32(np.inf if distance > 0 else 0))
-        is_equal = (rounded(sums, factors) == expected).all(axis=1, keepdims=True)
-        if len(ratio) == 1:
+            factors = np.nextafter(factors, kind(np.inf if distance > 0 else 0))
+        results = function(sums.values + bias, factors, zero)
+        is_equal = (results == sums.results).all(axis=1, keepdims=True)
+        if len(found) == 1:
             is_equal = is_equal.all(keepdims=True)
         found = np.where((found == 0) & is_equal, factors, found)
-    if not found.all():
-        return None
-    return found.reshape(-1 if len(found) > 1 else ())
+        if found.all():
+            return found.reshape(-1 if len(found) > 1 else ())
+    return None
 
 
 def _quantized(x: Traced, dtype: np.dtype[Any]) -> Traced | None:
@@ -289,17 +338,17 @@ def _dequantized(x: Traced) -> Traced | None:
     if node is None or node.operator != "Mul" or node.inputs[1] not in graph.constants:
         return None
     scale, node = graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
-    if scale.size != 1 or node is None or node.operator != "Cast":
-        return None
-    node, zero = graph.nodes.get(node.inputs[0]), np.zeros(1, np.int64)
-    if node is not None and node.operator == "Sub" and node.inputs[1] in graph.constants:
-        zero, node = graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
-    if zero.size != 1 or node is None or node.operator != "Cast":
+    zero = np.zeros(1, np.float32)
+    if node is not None and node.operator == "Add" and node.inputs[1] in graph.constants:
+        zero, node = -graph.constants[node.inputs[1]], graph.nodes.get(node.inputs[0])
+    if node is None or node.operator != "Cast" or not scale.size == zero.size == 1:
         return None
     spec = graph.specs.get(node.inputs[0])
     if spec is None or spec.dtype.name not in _BYTES or spec.shape != x.shape:
         return None
-    data = Traced(graph, node.inputs[0], spec)
-    operands = data, scale.reshape(()), zero.astype(spec.dtype).reshape(())
+    data, moved = Traced(graph, node.inputs[0], spec), zero.astype(spec.dtype)
+    if moved != zero:
+        return None
+    operands = data, scale.reshape(()), moved.reshape(())
     result: Traced = emit("DequantizeLinear", operands, x.dtype, x.shape)
     return result

@@ -184,8 +184,8 @@ class MatrixMultiplyIntegerToFloat(Scaled):
         e: Engine, a: Array, a_scale: Array, a_zero: Array | None, b: Array, b_scale: Array,
         b_zero: Array | None, bias: Array | None,
     ) -> Array:  # fmt: skip
-        wide = centred(a, a_zero, -2) * align_to_axis(a_scale, -2)
-        y = e.dot(wide, centred(b, b_zero) * align_to_axis(b_scale, -1))
+        total = e.dot(centred(a, a_zero, -2), centred(b, b_zero))
+        y = total * align_to_axis(a_scale, -2) * align_to_axis(b_scale, -1)
         return y if bias is None else y + bias
 
 

@@ -198,7 +198,7 @@ class CompiledRun:
         return -1
 
     def direct(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> DirectCall:
-        """As `Direct.direct`."""
+        """Implement `Direct.direct`."""
         expected = [(slot.name, slot.declared, np.dtype(slot.spec.dtype)) for slot in inputs]
         at = [self.run.outputs.index(slot.name) for slot in outputs]
         names = [slot.name for slot in outputs]

@@ -391,7 +391,7 @@ class HostExecutable:
 
 
 DirectCall = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""As `Executable.direct`."""
+"""A call of `Executable.direct`."""
 
 
 @runtime_checkable

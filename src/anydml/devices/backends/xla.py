@@ -64,7 +64,7 @@ def options(platform: str) -> list[dict[str, Any]]:
 
 
 def engine(platform: str, program: Program) -> JaxEngine:
-    """What computes a program on a platform."""
+    """Return the engine for a program on a platform."""
     is_reduced = program.allows_half
     return JaxEngine(
         platform in _GPUS, lax.Precision.DEFAULT if is_reduced else lax.Precision.HIGHEST
@@ -233,7 +233,7 @@ class _Step:
         return -1
 
     def direct(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> DirectCall:
-        """As `Direct.direct`: arrays of JAX stay where they are, and nothing waits for them."""
+        """Implement `Direct.direct`: arrays of JAX stay where they are; nothing waits for them."""
         at = [self._outputs.index(slot.name) for slot in outputs]
         here = self._here
 
