@@ -195,7 +195,7 @@ class TestFiles:
         np.save(tmp_path / "a.npy", np.arange(4))
         content = (tmp_path / "a.npy").read_bytes()
         (tmp_path / "a.npy").write_bytes(content[:-missing])
-        message = rf"Expected 32 bytes of data \(shape \(4,\), int64\), got {32 - missing}\."
+        message = rf"Expected 32 bytes of data \(shape \(4,\), int64\), got {32 - missing} "
         with pytest.raises(ModelError, match=message):
             load(tmp_path, self.source("a.npy"))
 

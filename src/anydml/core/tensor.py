@@ -339,9 +339,8 @@ class TensorDesc:
         nested = next((name for name in ("Desc", "desc") if name in fields), None)
         if nested is None:
             return cls._read(fields, faults)
-        return _json.field(
-            fields, nested, lambda value: cls._read(_json.json_object(value), faults), shown=""
-        )
+        inner = _json.field(fields, nested, _json.json_object)
+        return _json.field(fields, nested, lambda _: cls._read(inner, faults), shown="")
 
     @classmethod
     def _read(cls, fields: Mapping[str, Any], faults: _json.Faults) -> TensorDesc:

@@ -539,6 +539,7 @@ class Descriptor:
         """Call `read_json` with fields that are next to ``type``, or in ``desc`` or ``Desc``."""
         for below in DESCRIBED_IN:
             if below in record:
+                _json.field(record, below, _json.json_object)  # which a message names
                 return _json.field(record, below, cls.read_json, shown="")
         return cls.read_json(record)
 
