@@ -349,7 +349,8 @@ class Descriptor:
                 reported = {item.path for item in found}
                 new = find_violations(rules(desc, level))
                 found += [item for item in new if item.path not in reported]
-            desc = desc.without(*(members(item.path) for item in found[before:]))
+            wrong, _ = _deviations.split(self.NAME, found[before:], level)
+            desc = desc.without(*(members(item.path) for item in wrong))
         return found
 
     def without(self, *locations: Location) -> Self:

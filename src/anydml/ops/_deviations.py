@@ -2,8 +2,8 @@
 
 `_deviations.json` lists them with their evidence. Every check of a descriptor uses the list, so
 that graphs which DirectML runs are not refused; the support tables remain those of the pages. An
-entry has names of operators, regular expressions for the path and the value of a violation that is
-no error, and the feature level from which this holds.
+entry has names of operators, regular expressions for the path, the value and, where the path has
+several rules, the rule of a violation that is no error, and the level from which this holds.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Deviation(NamedTuple):
 
     path: re.Pattern[str]
     got: re.Pattern[str]
+    rule: re.Pattern[str]
     since: FeatureLevel
     accepted: str
     evidence: str
@@ -45,8 +46,8 @@ def _load() -> dict[str, tuple[Deviation, ...]]:
     found: dict[str, tuple[Deviation, ...]] = {}
     for item in data:
         deviation = Deviation(
-            re.compile(item["path"]), re.compile(item["got"]), FeatureLevel.parse(item["since"]),
-            item["accepted"], item["evidence"],
+            re.compile(item["path"]), re.compile(item["got"]), re.compile(item.get("rule", "")),
+            FeatureLevel.parse(item["since"]), item["accepted"], item["evidence"],
         )  # fmt: skip
         for name in item["operators"].split():
             found[name] = (*found.get(name, ()), deviation)
@@ -71,7 +72,7 @@ def observed(name: str, violation: Violation, level: FeatureLevel) -> Deviation 
         That of the device.
     """
     for item in deviations_of(name):
-        matches = item.got.fullmatch(str(violation.got))
+        matches = item.got.fullmatch(str(violation.got)) and item.rule.search(violation.rule)
         if matches and level >= item.since and item.path.fullmatch(violation.path):
             return item
     return None

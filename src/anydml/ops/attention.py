@@ -128,7 +128,8 @@ class Attention(Computed):
     def check(self) -> Rules:
         present = {info.name for info in self.bind_points(Role.INPUT)}
         yield _absences(present)
-        if "PastSequenceLengthsTensor" in present and "PastKeyTensor" not in present:
+        pasts = {"PastKeyTensor", "PastValueTensor"} & present
+        if "PastSequenceLengthsTensor" in present and not pasts:
             rule = "a tensor (PastSequenceLengthsTensor counts its keys)"
             yield Violation("PastKeyTensor", rule, None)
             written = {info.name for info in self.bind_points(Role.OUTPUT)}
