@@ -1,3 +1,17 @@
+// The button of a block copies its input: no prompts and no output. Output in columns, and arrays,
+// scroll on narrow screens.
+for (const code of document.querySelectorAll(".md-typeset pre > code")) {
+  const input = [], output = [];
+  for (const line of code.textContent.split("\n")) {
+    const [prompt] = line.match(/^(>>>|\.\.\.|\$)( |$)/) ?? [];
+    if (prompt === undefined) output.push(line);
+    else input.push(line.slice(prompt.length));
+  }
+  if (input.length) code.dataset.copy = input.join("\n");
+  const printed = input.length || code.closest(".language-text") !== null;
+  if (printed && output.some(line => /\S {2,}\S|^ {2,}\[/.test(line))) code.classList.add("aligned");
+}
+
 // Show tables that are too wide with narrow columns, or else as lists of rows; and keep identifiers in
 // tables in one piece; site.css has the looks.
 const tables = [...document.querySelectorAll(".md-typeset table:not([class])")];

@@ -3,6 +3,7 @@
 The pages are those of the operators, the API reference and the pictures of both and of the front
 page. In the other pages, an operator's name as code (`TOP_K1`) becomes a link to its page, and
 `anydml ops` one to the list of all; in the repository, where these pages are not, neither is one.
+The first paragraph of a page describes it to search engines.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from anydml import __version__  # noqa: E402
 from anydml.ops._registry import OPERATORS  # noqa: E402
 from scripts.documentation import api, front_page, operators  # noqa: E402
 
 _FENCED = re.compile(r"^( *)(```|~~~).*?^\1\2$|^#.*?$", re.DOTALL | re.MULTILINE)
+_SEE_ALSO = re.compile(r"(?<=<summary>See Also</summary>\n  <p>).*?(?=</p>)", re.DOTALL)
 _CODE = re.compile(r"(?<![`\[])`(anydml ops|[A-Z][A-Z0-9_]+)`(?![`\]])")
 
 
@@ -54,7 +58,8 @@ def linked(markdown: str, path: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Fill the sections of the navigation whose pages are made."""
+    """Add the version, and fill the sections of the navigation whose pages are made."""
+    config.site_name = f"{config.site_name} {__version__}"
     made = {"Operators": operators.menu(), "API reference": api.menu()}
     config.nav = [
         {title: made.get(title, entry) for title, entry in section.items()}
@@ -72,7 +77,42 @@ def on_files(files: Any, *, config: Any) -> Any:
     return files
 
 
+def description_of(markdown: str, longest: int = 200) -> str:
+    """The first paragraph of a page as plain text, or as many of its words as fit."""
+    paragraphs = (block for block in markdown.split("\n\n") if re.match(r"[\w`*[]", block))
+    text = " ".join(next(paragraphs, "").split())
+    text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text).replace("`", "").replace("**", "")
+    return textwrap.shorten(text, longest, placeholder=" …")
+
+
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Add links to the operators' pages, but not to these pages themselves."""
+    """Describe the page, and add links to the operators' pages, but not to these themselves."""
     path = page.file.src_uri
+    page.meta.setdefault("description", description_of(markdown))
     return markdown if path.startswith(("operators/", "api/")) else linked(markdown, path)
+
+
+def with_see_also(html: str) -> str:
+    """The text of a page of the API reference, with links in its sections "See Also"."""
+    descriptors = {kind.__name__: kind for kind in OPERATORS.values()}
+
+    def link(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in descriptors:
+            page, _, heading = operators.place_of(descriptors[name]).partition(".md")
+            target = f"../../operators/{page}/{heading}"
+        elif f'id="anydml.{name}"' in html:
+            target = f"#anydml.{name}"
+        else:
+            return match[0]
+        return f'<a href="{target}"><code>{name}</code></a>: '
+
+    def lines(section: re.Match[str]) -> str:
+        return "<br>\n".join(re.sub(r"^(\w+) : ", link, line) for line in section[0].split("\n"))
+
+    return _SEE_ALSO.sub(lines, html)
+
+
+def on_page_content(html: str, *, page: Any, **_: Any) -> str:
+    """Add links to the sections "See Also"."""
+    return with_see_also(html) if page.file.src_uri.startswith("api/") else html

@@ -120,7 +120,9 @@ def _page(module: str, kinds: list[type[Descriptor]]) -> str:
     title, _, rest = doc.partition("\n")
     names, _, summary = title.partition(": ")
     source = f"src/{module.replace('.', '/')}.py"
-    parts = [f"# {names}", summary[0].upper() + summary[1:], *_markdown(rest)]
+    parts = [f"# {names}", summary[0].upper() + summary[1:]]
+    parts += [_picture(kind, 1) for kind in kinds if examples_of(kind)][:1]
+    parts += _markdown(rest)
     for kind in kinds:
         parts += _operator(kind)
     parts.append(f"Source: `{source}`.")
@@ -144,18 +146,23 @@ def _operator(kind: type[Descriptor]) -> Iterator[str]:
     yield "### Example" if len(examples) == 1 else "### Examples"
     if "Examples" in parts:
         yield f"```pycon\n{parts['Examples']}\n```"
-    for i, (example, name) in enumerate(zip(examples, _pictures_of(kind), strict=True), 1):
+    for i, example in enumerate(examples, 1):
         if "Examples" in parts:
             yield f"Example {i} of DirectML's page:"
         yield f"```pycon\n{_session(example)}\n```"
-        what = f"Example {i} of {kind.NAME}: tensors as cells, coloured by correspondence"
-        yield f"![{what}](../images/operators/{name})"
+        yield _picture(kind, i)
     yield "### Support"
     yield (
         "Each row applies from its feature level up to the next row. Below "
         f"level {kind.SUPPORT[0].level} the operator does not exist."
     )
     yield _support(kind)
+
+
+def _picture(kind: type[Descriptor], i: int) -> str:
+    """The picture of an operator's i-th example."""
+    what = f"Example {i} of {kind.NAME}: tensors as cells, coloured by correspondence"
+    return f"![{what}](../images/operators/{[*_pictures_of(kind)][i - 1]})"
 
 
 @cache

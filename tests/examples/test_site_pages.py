@@ -29,7 +29,9 @@ def test_every_picture_is_a_picture_and_is_shown():
     shown = re.findall(
         r"^!\[[^\]]+\]\(\.\./images/operators/([^)]+)\)$", "".join(PAGES.values()), re.M
     )
-    assert sorted(shown) == sorted(pictures)
+    assert {*shown} == {*pictures}
+    for name, page in PAGES.items():
+        assert name == "index.md" or page.index("\n![") < page.index("\n## "), name
     for picture in pictures.values():
         root = ElementTree.fromstring(picture)
         assert root.tag.endswith("svg")
@@ -70,6 +72,22 @@ def test_every_public_name_has_its_place_in_the_api_reference():
     assert sorted(text) == sorted({*dml.__all__, *modules} - descriptors)
     assert sorted(pages) == sorted(
         path.removeprefix("api/") for entry in api.menu() for path in entry.values()
+    )
+
+
+def test_the_first_paragraph_describes_a_page():
+    page = "# Title\n\n<div>\n\n**Bold** `code` and\na [link](x.md).\n\nMore."
+    assert hook.description_of(page) == "Bold code and a link."
+    assert hook.description_of(page, 12) == "Bold code …"
+    for text in (*PAGES.values(), *api.pages().values()):
+        assert hook.description_of(text)
+
+
+def test_see_also_has_links():
+    before, after = '<h2 id="anydml.tile"></h2>\n<summary>See Also</summary>\n  <p>', "</p>"
+    assert hook.with_see_also(f"{before}Tile : the operator.\ntile : it.\nx : no.{after}") == (
+        f'{before}<a href="../../operators/tile/#tile"><code>Tile</code></a>: the operator.<br>\n'
+        f'<a href="#anydml.tile"><code>tile</code></a>: it.<br>\nx : no.{after}'
     )
 
 

@@ -25,6 +25,9 @@ SEARCHES = {  # what somebody looks for, and a page that one of the first result
     "nms": "",
     "histogram": "guides/group-by/",
     "argpartition": "names/",
+    "argsort": "names/",
+    "groupby": "guides/group-by/",
+    "80070057": "guides/e-invalidarg/",
     "convolution": "operators/convolution/",
 }
 SECONDS = 600
@@ -125,6 +128,14 @@ def test_nothing_is_off_screen_or_clipped(seen):
 
 def test_identifiers_in_tables_are_in_one_piece(seen):
     check_each(seen, "broken")
+
+
+def test_blocks_copy_their_input_only(seen):
+    check_each(seen, "copies")
+
+
+def test_output_has_contrast_in_light_and_dark(seen):
+    check_each(seen, "pale")
 
 
 def test_no_script_fails_and_no_picture_is_missing(seen):
