@@ -7,8 +7,9 @@ for (const code of document.querySelectorAll(".md-typeset pre > code")) {
     if (prompt === undefined) output.push(line);
     else input.push(line.slice(prompt.length));
   }
-  if (input.length) code.dataset.copy = input.join("\n");
-  const printed = input.length || code.closest(".language-text") !== null;
+  const prompts = code.querySelector(".gp") !== null;
+  if (prompts) code.dataset.copy = input.join("\n");
+  const printed = prompts || code.closest(".language-text") !== null;
   if (printed && output.some(line => /\S {2,}\S|^ {2,}\[/.test(line))) code.classList.add("aligned");
 }
 
