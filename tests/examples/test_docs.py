@@ -106,6 +106,9 @@ def test_guide_works_from_top_to_bottom(page, tmp_path):
     page_text = page.read_text()
     found = GUIDE_BLOCK.findall(page_text)
     assert len(found) == page_text.count("\n```") // 2, "a block that is not understood"
+    sessions = "".join(text for kind, _, text in found if kind == "console")
+    for command in re.findall(r"- run: (anydml .*)", page_text):
+        assert f"$ {command}\n" in sessions, "a step of a workflow that the page does not run"
     libraries = needed(page_text)
     for library in libraries:
         pytest.importorskip(library)
