@@ -1,4 +1,4 @@
-"""The DirectML operator system on Linux: descriptors, rules and guarantees of its pages."""
+"""DirectML's operators, graphs and JSON models on Linux, in Python."""
 
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import anydml
+from anydml.cli import command
 from scripts import pythons
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,3 +79,14 @@ def test_the_classifiers_begin_with_the_oldest_python():
 @pytest.mark.skipif(os.environ.get("CI") != "true", reason="other machines have other Pythons")
 def test_the_classifiers_are_the_pythons_that_ci_tests():
     assert claimed() == {*pythons.interpreters()}
+
+
+def test_one_sentence_says_everywhere_what_it_is():
+    tagline = PROJECT["description"]
+    (described,) = re.findall(r"^site_description: (.*)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert described == tagline
+    assert anydml.__doc__ == command.commands.help == f"{tagline}."
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text()
+        assert f"\n**{tagline}**\n" in text
+        assert "0x80070057" in text  # what people search for
