@@ -2,8 +2,8 @@
 
     python -m benchmarks.show
 
-They show `benchmarks/results.json` and, in a second block of README.md and on docs/gpu.md,
-`benchmarks/gpu-h200.json`, which are what `python -m benchmarks --json` wrote; a test compares.
+They show `benchmarks/results.json` and, on docs/gpu.md, `benchmarks/gpu-h200.json`, which are what
+`python -m benchmarks --json` wrote; a test compares.
 Run this after a new measurement: ``python -m benchmarks --json benchmarks/results.json``, with
 every peer installed and nothing else on the machine.
 """
@@ -39,18 +39,6 @@ REPRESENTATIVE: Final = (
     "gather_nd/4096x4096-4M-scalars",
     "join/3-of-4096x4096-axis1",
 )
-REPRESENTATIVE_GPU: Final = (
-    "top_k/1024x50257-k50",
-    "top_k/16M-k100",
-    "nonzero/16384x16384-50%",
-    "split/16384x24576-axis1-3",
-    "join/16384x24576-axis1-3",
-    "gather/rows-128",
-    "gather/float16-32000x4096-8192",
-    "scatter/8192x8192-axis1",
-    "scatter/64M-from-4M",
-    "scatter_nd/4Mx64-from-1M-rows",
-)
 
 
 def document() -> dict[str, Any]:
@@ -64,10 +52,9 @@ def measured(results: Mapping[str, Any]) -> list[Outcome]:
     return [o for o in stored.outcomes_in(results) if o.suite.name == "table"]
 
 
-def representative(outcomes: Sequence[Outcome], gpu: bool = False) -> list[Outcome]:
+def representative(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The rows of the README, at most ten."""
-    chosen = REPRESENTATIVE_GPU if gpu else REPRESENTATIVE
-    return [o for o in outcomes if o.case.name in chosen]
+    return [o for o in outcomes if o.case.name in REPRESENTATIVE]
 
 
 def pages(results: Mapping[str, Any]) -> dict[Path, str]:
@@ -78,18 +65,14 @@ def pages(results: Mapping[str, Any]) -> dict[Path, str]:
         PAGE: as_markdown(described, outcomes),
     }
     gpu = json.loads(GPU_RESULTS.read_bytes())
-    on_gpu = measured(gpu)
-    tables[GPU_PAGE] = as_markdown(gpu["machine"], on_gpu)
-    texts = {path: _replaced(path.read_text(), "bench", table) for path, table in tables.items()}
-    table = as_markdown(gpu["machine"], representative(on_gpu, gpu=True), on_gpu)
-    texts[README] = _replaced(texts[README], "gpu", table)
-    return texts
+    tables[GPU_PAGE] = as_markdown(gpu["machine"], measured(gpu))
+    return {path: _replaced(path.read_text(), table) for path, table in tables.items()}
 
 
-def _replaced(text: str, mark: str, table: str) -> str:
-    block = re.compile(rf"(<!-- {mark}:begin -->\n).*?(<!-- {mark}:end -->)", re.DOTALL)
+def _replaced(text: str, table: str) -> str:
+    block = re.compile(r"(<!-- bench:begin -->\n).*?(<!-- bench:end -->)", re.DOTALL)
     if len(block.findall(text)) != 1:
-        raise ValueError(f"expected one block between {mark}:begin and {mark}:end")
+        raise ValueError("expected one block between bench:begin and bench:end")
     return block.sub(lambda match: f"{match[1]}{table}{match[2]}", text)
 
 

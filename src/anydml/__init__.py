@@ -1,4 +1,4 @@
-"""The DirectML operator system on Linux: descriptors, rules and guarantees of its pages."""
+"""DirectML's operators, graphs and JSON models on Linux, in Python."""
 
 from contextlib import suppress as _suppress
 from importlib import import_module as _import_module

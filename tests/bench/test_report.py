@@ -193,6 +193,7 @@ def test_a_choice_of_rows_has_the_mean_of_all():
     text = report.as_markdown(machine.describe([]), [four], [four, nine, early()])
     assert "| **geometric mean of 2 cases** |  |  | **6.00 ×** |" in text
     assert "copy" not in text
+    assert text.endswith("|\n")  # the machine is on the page of all cases
 
 
 def test_what_was_written_as_json_can_be_shown_again():

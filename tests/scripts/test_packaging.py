@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import anydml
+from anydml.cli import command
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = CONFIGURATION["project"]
@@ -55,3 +58,14 @@ def test_every_level_is_built_unless_asked_otherwise():
     commands = re.findall(r"^.*pip install .* && .*$", (ROOT / "README.md").read_text(), re.M)
     assert len(commands) == 2
     assert all(command.startswith("ANYDML_LEVELS=native ") for command in commands)
+
+
+def test_one_sentence_says_everywhere_what_it_is():
+    tagline = PROJECT["description"]
+    (described,) = re.findall(r"^site_description: (.*)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert described == tagline
+    assert anydml.__doc__ == command.commands.help == f"{tagline}."
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text()
+        assert f"\n**{tagline}**\n" in text
+        assert "0x80070057" in text  # what people search for

@@ -75,7 +75,7 @@ _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "�
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(anydml.__version__, message="anydml %(version)s")
 def commands() -> None:
-    """DirectML's operators on Linux: run, check and draw models and graphs from Windows."""
+    """DirectML's operators, graphs and JSON models on Linux, in Python."""
 
 
 @commands.command(short_help="Run a model or a graph.")
