@@ -149,3 +149,91 @@ def test_with_fake_tensors_and_transformations():
         graph = make_fx(lambda t: t.index_add(0, at, t[at]))(x)
     assert torch.equal(rows, torch.stack([r.scatter_add(0, at, r[:1].expand(6)) for r in x]))
     torch.testing.assert_close(graph(x), x.index_add(0, at, x[at]))
+
+
+def run_several():
+    x, at = numbers(4, 5), index(4, 6)
+    x.clone().index_add_(0, at, x[at])
+    x.clone()[at] = 1.0
+    x.topk(2)
+    return x.argsort()
+
+
+@pytest.mark.parametrize("only", [{"topk"}, ["sort", "index_put"], frozenset(), {"index_add"}])
+def test_named_operators_alone_are_replaced(only):
+    names = {"index_add", "index_put", "topk", "sort"}
+    with Executed() as executed, deterministic(only=only):
+        run_several()
+    ran = {name.rstrip("_").replace("_index_put_impl", "index_put") for name in executed.names}
+    assert ran & names == names - set(only)
+
+
+def test_the_gradient_of_an_embedding_by_its_name():
+    words = torch.nn.Embedding(10, 4)
+    with deterministic(only={"embedding"}, report=True) as block:
+        words(index(10, 20)).sum().backward()
+    assert block.report.replaced == {"embedding": 1}
+    assert "embedding" in block.report.others  # itself, which adds nothing
+    with deterministic(report=True, only={"topk"}) as block:
+        words(index(10, 20)).sum().backward()
+    assert block.report.excluded == {"embedding": 1}
+
+
+def test_a_report_counts_what_ran():
+    with deterministic(only={"topk", "index_add"}, report=True) as block:
+        run_several().view(-1)
+        run_several().cumsum(0)
+    report = block.report
+    assert report.replaced == {"index_add": 2, "topk": 2}
+    assert report.excluded == {"index_put": 2, "sort": 2}
+    assert report.others["cumsum"] == 1
+    assert "view" not in report.others
+    assert str(report).startswith("replaced: index_add 2, topk 2\nexcluded: index_put 2, sort 2\n")
+    assert deterministic().report is None
+
+
+def test_a_report_in_inference_mode_names_parts():
+    with torch.inference_mode(), deterministic(report=True) as block:
+        numbers(4, 5).argsort()
+    assert block.report.replaced == {"sort": 1}
+    assert "argsort" not in block.report.others
+
+
+def test_a_decorated_function_keeps_the_options():
+    counted = deterministic(only={"topk"}, report=True)(run_several)
+    counted()
+    counted()
+    assert counted.report.replaced == {"topk": 2}
+    assert counted.report.excluded == {"index_add": 2, "index_put": 2, "sort": 2}
+
+
+def test_the_flag_of_pytorch_is_followed():
+    with deterministic(follow_flag=True, report=True) as block:
+        numbers(4, 5).topk(2)
+        assert not block.report.replaced
+        torch.use_deterministic_algorithms(True)
+        try:
+            numbers(4, 5).topk(2)
+            deterministic(follow_flag=True)(run_several)()
+        finally:
+            torch.use_deterministic_algorithms(False)
+        assert block.report.replaced == {"topk": 1}
+        assert block.report.excluded == {"topk": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"only": {"topkk"}}, dml.ArgumentError, "got 'topkk'; did you mean 'topk'?"),
+        ({"only": ["mm", "scater", 3]}, dml.ArgumentError,
+         "got 'mm', 'scater'; did you mean 'scatter'?, 3"),
+        ({"only": "topk"}, dml.ArgumentTypeError, "got 'topk'; write only={'topk'}"),
+        ({"only": 3}, dml.ArgumentTypeError, "only: expected a set of names"),
+        ({"report": "yes"}, dml.ArgumentTypeError, "report: expected a bool, got 'yes'"),
+        ({"follow_flag": 1}, dml.ArgumentTypeError, "follow_flag: expected a bool, got 1"),
+    ],
+)  # fmt: skip
+def test_bad_options(options, error, message):
+    with pytest.raises(error) as refused:
+        deterministic(**options)
+    assert message in str(refused.value)

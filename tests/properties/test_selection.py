@@ -89,6 +89,7 @@ def test_as_a_sort_selects(call):
             x[i], k, **{**options, **({"lengths": length} if "lengths" in options else {})}
         )
         assert alone.indices.tolist() == places  # whatever the other rows are
+        assert alone.values.tobytes() == values[i].tobytes()
 
 
 @pytest.mark.parametrize("library", ["torch", "jax", "dask"])

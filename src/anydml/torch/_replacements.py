@@ -406,6 +406,18 @@ class Replacement(NamedTuple):
     allocates: bool
     """Whether the results are new, and laid out by `with_strides`."""
 
+    @property
+    def operation(self) -> str:
+        """The name that users know it by."""
+        return _OPERATIONS.get(self.name, self.name)
+
+
+_OPERATIONS: Final = {
+    "_unsafe_index_put": "index_put",
+    "_index_put_impl": "index_put",
+    "embedding_dense_backward": "embedding",
+}
+
 
 def _table() -> dict[Any, Replacement]:
     found: dict[Any, Replacement] = {}
@@ -423,3 +435,6 @@ def _table() -> dict[Any, Replacement]:
 
 REPLACEMENTS: Final = _table()
 """By PyTorch's operator."""
+
+OPERATIONS: Final = tuple(dict.fromkeys(found.operation for found in REPLACEMENTS.values()))
+"""The names that users know the replaced operators by."""
