@@ -3,6 +3,7 @@
 Each block stands on its own, so that it can be copied from the page and run. ``pycon`` and
 ``console`` blocks are compared with what they show; a ``json`` block is a model that runs. A guide
 is one session: its blocks run in order in one folder, and a block with a title is a file there.
+Excerpts of C++ programs do not run.
 """
 
 import doctest
@@ -106,6 +107,9 @@ def test_guide_works_from_top_to_bottom(page, tmp_path):
     page_text = page.read_text()
     found = GUIDE_BLOCK.findall(page_text)
     assert len(found) == page_text.count("\n```") // 2, "a block that is not understood"
+    sessions = "".join(text for kind, _, text in found if kind == "console")
+    for command in re.findall(r"- run: (anydml .*)", page_text):
+        assert f"$ {command}\n" in sessions, "a step of a workflow that the page does not run"
     libraries = needed(page_text)
     for library in libraries:
         pytest.importorskip(library)
@@ -120,4 +124,4 @@ def test_guide_works_from_top_to_bottom(page, tmp_path):
         elif kind == "console":
             run_commands(text, tmp_path)
         else:
-            assert kind in ("python", "text") or title, f"a {kind} block is a file"
+            assert kind in ("cpp", "python", "text") or title, f"a {kind} block is a file"

@@ -397,9 +397,36 @@ def test_errors_of_programs(program):
     assert done.stderr == "Error: programs/main.py needs Pillow: pip install pillow\n"
 
 
-@pytest.mark.parametrize("arguments", [(), ("-v",), ("none.py",), ("programs",)])
+def test_outputs_are_saved(program, tmp_path):
+    text = """
+import os
+os.chdir("programs")
+y = x * 2
+z = y + 1
+both = builder.build(dml.ExecutionFlags.NONE, [y, z])
+for value in (1, 5):
+    device.compute(both, inputs=[dml.Binding(x, [value, value])], outputs=[y, z])
+"""
+    done = program(text, "--save-outputs", "out/a", "programs/main.py", "-x")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "['programs/main.py', '-x']" in done.stdout
+    found = {path.name: np.load(path).tolist() for path in (tmp_path / "out" / "a").iterdir()}
+    assert found == {
+        "compute0_output0.npy": [2, 2], "compute0_output1.npy": [3, 3],
+        "compute1_output0.npy": [10, 10], "compute1_output1.npy": [11, 11],
+    }  # fmt: skip
+    done = program("", "--save-outputs", "programs/main.py", "programs/main.py")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: --save-outputs: ")
+    assert "File exists: '" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("-v",), ("none.py",), ("programs",), ("--save-outputs",), ("--save-outputs", "out")],
+)
 def test_wrong_usage(program, arguments):
     done = program("", *arguments)
     assert done.returncode == 2
-    assert done.stderr.startswith("Usage: python -m anydml.pydirectml SCRIPT")
+    assert done.stderr.startswith("Usage: python -m anydml.pydirectml [--save-outputs DIR] SCRIPT")
     assert program("", "--help").returncode == 0
