@@ -1,6 +1,5 @@
 """DirectML's operators, graphs and JSON models on Linux, in Python."""
 
-from contextlib import suppress as _suppress
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -8,8 +7,11 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 # First of all: `_command` for Ctrl-C meanwhile; `_processor` says why a sub-interpreter is refused.
 from anydml import _command  # noqa: F401
 
-with _suppress(ModuleNotFoundError):  # where there are no native modules
+try:
     _import_module("anydml._processor")
+except ImportError as _error:
+    if _error.name is None:  # the refusal; `_native` says what else is wrong
+        raise
 
 from anydml import ops as _ops
 from anydml._notebooks import attach as _attach_notebook_forms

@@ -25,6 +25,8 @@ def _report(kind: type[BaseException], error: BaseException, trace: TracebackTyp
         return
     else:  # a package that is missing, or a variable that is malformed
         message, status = f"Error: {error}", 2 if str(error).startswith("ANYDML_") else 1
+        if isinstance(error, ModuleNotFoundError):
+            message += "; install anydml again: pip install --force-reinstall ."
     if sys.stderr is not None:  # print() would take standard output
         with contextlib.suppress(OSError, UnicodeError):  # the pipe is closed
             print(message.encode("ascii", "backslashreplace").decode(), file=sys.stderr, flush=True)

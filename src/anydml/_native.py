@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
@@ -16,21 +17,37 @@ from anydml.core.errors import DeviceError
 VARIABLE: Final = "ANYDML_INSTRUCTION_SET"
 LEVELS: Final = ("v4", "v3", "v2", "baseline")
 PORTABLE: Final = "python"
+_AGAIN: Final = "pip install --force-reinstall --no-deps ."
 
 
 def _extension() -> Any:
-    if os.environ.get(VARIABLE) == PORTABLE or find_spec("anydml._bindings") is None:
+    if os.environ.get(VARIABLE) == PORTABLE:
         return import_module("anydml.portable.bindings")
+    if find_spec("anydml._bindings") is None:
+        found = sorted(filter(_is_native, os.listdir(os.path.dirname(__file__))))
+        if not found:
+            return import_module("anydml.portable.bindings")
+        raise _incomplete(
+            f"expected _bindings{EXTENSION_SUFFIXES[0]}, of this Python and platform, got "
+            + ", ".join(found)
+        )
     try:
+        import_module("anydml._processor")
         return import_module("anydml._bindings")
     except ImportError as error:
         raise _incomplete(str(error)) from error
 
 
+def _is_native(name: str) -> bool:
+    start, _, end = name.partition(".")
+    is_ours = start in ("_bindings", "_processor") or start.startswith("_kernels_")
+    return is_ours and end.endswith(("so", "pyd"))
+
+
 def _incomplete(reason: str) -> ImportError:
     return ImportError(
         f"anydml: the native modules of this installation cannot be used ({reason}); install "
-        "anydml again: pip install --force-reinstall --no-deps ."
+        f"anydml again: {_AGAIN}"
     )
 
 
@@ -94,7 +111,10 @@ def _load() -> str:
             f"{VARIABLE}: expected one of {', '.join(levels)} (what this installation has and "
             f"this processor runs), got {forced!r}"
         )
-    level: str = native.load_kernels(kernels_path(forced or levels[0]))
+    try:
+        level: str = native.load_kernels(kernels_path(forced or levels[0]))
+    except ImportError as error:  # "…; install anydml again"
+        raise ImportError(f"anydml: {error}: {_AGAIN}") from error
     return level
 
 

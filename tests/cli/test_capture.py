@@ -286,7 +286,7 @@ def test_a_value_that_no_enumeration_has_is_named(printed, tmp_path, capsys):
     (tmp_path / "operator.json").write_text("".join(printed("\n".join(program.lines))))
     assert main(["check", str(tmp_path / "operator.json")]) == 1
     shown = "".join(capsys.readouterr())
-    for word in ("AxisDirection", "7", "OutputIndexTensor", "required"):
+    for word in ("AxisDirection", "7", "OutputIndexTensor", "got none"):
         assert word in shown
 
 

@@ -295,7 +295,7 @@ class TestCheck:
         }  # fmt: skip
         assert checked == {
             "name": "[bold]copy", "operator": "SPLIT", "accepted": False,
-            "minimum_feature_level": "3_0",
+            "minimum_feature_level": "3_0", "observed_deviations": [],
         }  # fmt: skip
         assert violation["path"] == "SPLIT.InputTensor.DimensionCount"
         assert violation["got"] == "1"

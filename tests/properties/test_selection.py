@@ -55,6 +55,22 @@ def calls(draw):
     return x, draw(st.integers(0, size)), options
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_long_rows(axis):
+    x = np.arange(6000, dtype=np.float32).reshape(2, 3000) % 7
+    lengths = [2500, 3]
+    wanted = [
+        expected(row, 5, True, "largest", "last", False, length, -2)
+        for row, length in zip(x.tolist(), lengths, strict=True)
+    ]
+    found = dml.top_k(
+        x if axis else x.T, 5, axis=axis, tie_break="last", sorted=False, lengths=lengths,
+        fill_value=-2,
+    )  # fmt: skip
+    values, indices = (y if axis else y.T for y in found)
+    assert (values.tolist(), indices.tolist()) == ([w[0] for w in wanted], [w[1] for w in wanted])
+
+
 @given(calls())
 def test_as_a_sort_selects(call):
     x, k, options = call

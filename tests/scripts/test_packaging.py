@@ -1,6 +1,7 @@
 """What an installation says of itself: metadata, licences, and a README without dead links."""
 
 import importlib.metadata
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import anydml
 from anydml.cli import command
+from scripts import pythons
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -58,6 +60,25 @@ def test_every_level_is_built_unless_asked_otherwise():
     commands = re.findall(r"^.*pip install .* && .*$", (ROOT / "README.md").read_text(), re.M)
     assert len(commands) == 2
     assert all(command.startswith("ANYDML_LEVELS=native ") for command in commands)
+
+
+def claimed():
+    """The minor versions of Python that the classifiers have."""
+    found = [
+        re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", text)
+        for text in PROJECT["classifiers"]
+    ]
+    return {int(match[1]) for match in found if match}
+
+
+def test_the_classifiers_begin_with_the_oldest_python():
+    assert min(claimed()) == pythons.FIRST
+    assert PROJECT["requires-python"] == f">=3.{pythons.FIRST}"
+
+
+@pytest.mark.skipif(os.environ.get("CI") != "true", reason="other machines have other Pythons")
+def test_the_classifiers_are_the_pythons_that_ci_tests():
+    assert claimed() == {*pythons.interpreters()}
 
 
 def test_one_sentence_says_everywhere_what_it_is():

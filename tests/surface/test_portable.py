@@ -1,11 +1,17 @@
 """Without native modules: the kernels on NumPy, and what an installation then can do."""
 
+import os
+import shutil
 import subprocess
 import sys
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import anydml
 from anydml._native import has_extension, native
 from anydml.ops._computed import Computed
 from anydml.ops._registry import OPERATORS
@@ -35,11 +41,14 @@ import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
         if name in ("anydml._bindings", "anydml._processor"):
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(name, name=name)
 import importlib.util
+import os
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: (
     None if name == "anydml._bindings" else found(name, *rest))
+listed = os.listdir
+os.listdir = lambda *folder: [name for name in listed(*folder) if not name.endswith(".so")]
 sys.meta_path.insert(0, Missing())
 """
 
@@ -139,30 +148,53 @@ except dml.DeviceError as error:
     assert "NumPy (no native modules installed)" in devices
 
 
+AGAIN = "; install anydml again: pip install --force-reinstall"
+FOREIGN = ".cpython-399-aarch64-linux-gnu.so"
+
+
+def empty(path):
+    path.unlink()
+    path.touch()
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A folder with a copy of the package, of links."""
+    shutil.copytree(Path(anydml.__file__).parent, tmp_path / "anydml", copy_function=os.symlink)
+    for path in map(Path, (native.__file__, import_module("anydml._processor").__file__)):
+        if not (tmp_path / "anydml" / path.name).exists():  # an editable installation
+            for other in path.parent.glob("*.so"):
+                (tmp_path / "anydml" / other.name).symlink_to(other)
+    return tmp_path
+
+
 @pytest.mark.skipif(not has_extension(), reason="there are no native modules")
 @pytest.mark.parametrize(
-    ("before", "reason"),
+    ("names", "change", "reason"),
     [
-        ("sys.modules['anydml._bindings'] = None", "import of anydml._bindings halted"),
-        ("os.path.exists = lambda path: False", "no kernel library, _kernels_*.so"),
+        ("_bindings.*so", Path.unlink, f"expected _bindings{EXTENSION_SUFFIXES[0]}, of this"),
+        ("_[bp]*so", lambda path: path.rename(path.with_name(path.name.split(".")[0] + FOREIGN)),
+         f"got _bindings{FOREIGN}, _kernels_"),
+        ("_bindings.*so", empty, "file too short"),
+        ("_processor.*so", Path.unlink, "No module named 'anydml._processor'"),
+        ("_processor.*so", empty, "file too short"),
+        ("_kernels_*so", Path.unlink, "no kernel library, _kernels_*.so"),
+        ("_kernels_*so", empty, "file too short"),
+        ("functions/gather.py", Path.unlink, "No module named 'anydml.functions.gather'"),
     ],
-)
-def test_an_incomplete_installation(before, reason):
-    script = (
-        "import importlib.util, os, sys\nfound = importlib.util.find_spec\n"
-        + f"""
-importlib.util.find_spec = lambda name, *rest: name
-{before}
-try:
-    import anydml
-except ImportError as error:
-    print(error)
-"""
-    )
-    message = run(script)
-    assert message.startswith("anydml: the native modules of this installation cannot be used")
+)  # fmt: skip
+def test_a_half_installed_package(copy, names, change, reason):
+    for path in list((copy / "anydml").glob(names)):
+        change(path)
+    done = subprocess.run(
+        [sys.executable, "-m", "anydml", "ops"], cwd=copy, env={**os.environ, "PYTHONPATH": "."},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    (message,) = done.stderr.splitlines()
+    assert message.startswith("Error: ")
     assert reason in message
-    assert "pip install --force-reinstall" in message
+    assert message.count(AGAIN) == 1
 
 
 def test_other_libraries_without_native_modules():

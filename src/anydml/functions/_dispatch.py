@@ -136,6 +136,7 @@ _SPELLINGS: Final = {
     "axis": "dim dimension dims axes",
     "indices": "index idx",
     "updates": "src source values value",
+    "largest": "descending reverse",
     "index_dtype": "dtype indices_dtype out_dtype",
     "reduction": "reduce mode accumulate",
     "sections_or_sizes": "split_size_or_sections indices_or_sections split_size sections",

@@ -8,7 +8,7 @@ traces or compiles works with options, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,9 @@ from anydml.functions import _arguments
 from anydml.functions.cast import cast
 from anydml.functions.gather_elements import gather_elements
 from anydml.libraries import DeviceArray, as_operand, namespace_of
+
+_LONG: Final = 2048
+"""The size of rows from which on a call for each row costs less than reading all of them again."""
 
 _CHOICES: Final = {
     "mode": ("largest", "smallest"),
@@ -108,10 +111,9 @@ class Selection:
             return tuple(map(wrap, self.select(top_k, array, k, axis, index_dtype, out)))
         lib = _Operations(xp)
         if x.ndim == 0:
-            k = _arguments.integer(k, "k")
             found = self.select(top_k, lib.reshape(x, (1,)), k, axis, index_dtype, out)
             return tuple(lib.reshape(y, ()) for y in found) if k == 1 and out is None else found
-        axis = _arguments.axis_of(axis, x)
+        axis, k = _arguments.axis_of(axis, x), _arguments.integer(k, "k")
         targets = _targets(out)
         kind = index_dtype if index_dtype is not None else getattr(targets[1], "dtype", None)
         if self.lengths is not None and kind is not None and "uint" in str(kind):
@@ -129,6 +131,8 @@ class Selection:
         length = None
         if self.lengths is not None:
             length = lib.lengths(self.lengths, x, axis)
+            if lib.xp is np and size >= _LONG and 0 <= k <= size:
+                return self._by_rows(top_k, x, k, axis, length)
         last = (size if length is None else length) - 1
         positions = lib.positions(size, x, axis)
         if self.last_first:  # equal elements are selected in the order in which they are read
@@ -157,6 +161,24 @@ class Selection:
         values = gather_elements(x, lib.xp.where(there, indices, 0), axis=axis)
         fill = lib.scalar(self.fill_value, x)
         return lib.xp.where(there, values, fill), lib.xp.where(there, indices, -1)
+
+    def _by_rows(
+        self, top_k: Callable[..., Any], x: Any, k: int, axis: int, length: Any
+    ) -> tuple[Any, Any]:
+        """Select from the part of each row that counts, without reading the rest."""
+        rows = np.moveaxis(x, axis, -1)
+        lengths = np.broadcast_to(length, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+        shape = (*rows.shape[:-1], k)
+        values = np.full(shape, self.fill_value, x.dtype)
+        indices = np.full(shape, -1, np.intp)
+        options = replace(self, lengths=None)
+        for place, count in np.ndenumerate(np.moveaxis(lengths, axis, -1)[..., 0]):
+            found = min(k, int(count))
+            row = values[place][:found], indices[place][:found]
+            row[0][...], row[1][...] = options._select(
+                _Operations(np), top_k, rows[place][:count], found, 0
+            )
+        return np.moveaxis(values, -1, axis), np.moveaxis(indices, -1, axis)
 
 
 class _Operations:

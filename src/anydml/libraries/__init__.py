@@ -210,5 +210,8 @@ def _no_numbers(dtype: np.dtype[Any], name: str) -> ArgumentTypeError:
     # A type that another library adds to NumPy looks like a record, and has no fields.
     added = dtype.kind == "V" and dtype.names is None
     other = None if added else _OTHER.get(dtype.kind)
+    if other == "strings" or dtype.kind == "S":
+        hint = "numpy.unique(..., return_inverse=True) numbers them"
+        return ArgumentTypeError(f"{name}: expected numbers, got {other} ({dtype}); {hint}")
     got = f"{other} ({dtype})" if other else dtype
     return ArgumentTypeError(f"{name}: expected numbers ({_TYPES}), got {got}")
