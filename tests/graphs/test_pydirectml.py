@@ -421,6 +421,24 @@ for value in (1, 5):
     assert "File exists: '" in done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems show images without xdg-open")
+@pytest.mark.parametrize("display", [{}, {"DISPLAY": ":9"}])
+def test_images_are_shown_on_a_display_alone(program, tmp_path, display):
+    pytest.importorskip("PIL")
+    viewer = tmp_path / "xdg-open"
+    viewer.write_text("")
+    viewer.chmod(0o755)
+    text = """
+import subprocess
+subprocess.Popen = lambda command: print("opened")
+from PIL import Image
+Image.new("L", (2, 2)).show()
+"""
+    done = program(text, "programs/main.py", PATH=str(tmp_path), **display)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("opened" in done.stdout) == bool(display)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), ("-v",), ("none.py",), ("programs",), ("--save-outputs",), ("--save-outputs", "out")],

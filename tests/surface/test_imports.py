@@ -56,7 +56,7 @@ ONLY_IN = {
     "matplotlib": set(),
     "cupy": {"functions"},
     "ml_dtypes": {"libraries", "testing"},
-    "PIL": {"models"},
+    "PIL": {"models", "pydirectml"},
     "scipy": set(),
     "pandas": set(),
 }

@@ -7,9 +7,11 @@ Exit status: the program's; 1 where anydml refuses something, 2 for wrong usage,
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 import traceback
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +48,7 @@ def main(arguments: list[str]) -> int:
         except OSError as error:
             return _fail(f"Error: --save-outputs: {error}", 1)
         _save_outputs(folder)
+    _show_no_images_without_display()
     sys.modules["pydirectml"] = pydirectml
     sys.argv[:] = arguments
     if not sys.flags.safe_path:
@@ -77,6 +80,20 @@ def _save_outputs(folder: Path) -> None:
         return results
 
     setattr(pydirectml.Device, "compute", save)  # noqa: B010 (a method, for mypy)
+
+
+def _show_no_images_without_display() -> None:
+    """Let ``Image.show`` of Pillow start no other program where there is no display."""
+    if sys.platform != "linux" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        return
+    if find_spec("PIL"):
+        from PIL import ImageShow
+
+        class Nowhere(ImageShow.Viewer):
+            def show(self, image: Any, **options: Any) -> int:
+                return 1
+
+        ImageShow.register(Nowhere(), 0)  # before the others
 
 
 def _of_script(trace: TracebackType | None, script: str) -> TracebackType | None:
