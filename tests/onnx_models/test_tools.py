@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from building import FLOAT, floats, session
 from small_transformers import HEADS, HIDDEN, bert, gpt2, llama, words
-from test_attention import attention as attention_of_mask
+from test_attention_nodes import attention as attention_of_mask
 from test_models import attention, classifier, upscaler
 
 import anydml as dml

@@ -143,8 +143,10 @@ def test_outputs_of_other_sizes_or_types_are_refused(kind, data):
     wrong = dataclasses.replace(desc, **{info.attribute: dml.TensorDesc(tensor.data_type, sizes)})
     if not desc.bind_points(Role.INPUT) or issubclass(kind, Sized):
         return  # the caller chooses the sizes
-    if wrong.attributes() != desc.attributes() and not CPU.check(wrong):
-        return  # and among those that a stride leaves, for a BACKWARD convolution
+    if wrong.deviations(CPU.feature_level) or (
+        wrong.attributes() != desc.attributes() and not CPU.check(wrong)
+    ):
+        return  # a deviation, or among those that a stride leaves, for a BACKWARD convolution
     found = [violation.path for violation in CPU.check(wrong)]
     assert found == [f"{kind.NAME}.{info.name}.Sizes[{axis}]"]
     specs = dict(zip(desc.tensor_fields(Role.OUTPUT), desc.inferred().outputs, strict=True))

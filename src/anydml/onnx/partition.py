@@ -228,5 +228,7 @@ def partitions(
             if name and (value := graph.values[name]).data is not None
             and (readers[name] == {stage} or value.data.size <= _OWNED_ELEMENTS)
         }  # fmt: skip
-        found.append(Partition(nodes, outputs, graph, owned, exact, embeds, literal, in_place))
+        found.append(
+            Partition(nodes, outputs, graph, owned, exact, embeds, literal, in_place=in_place)
+        )
     return found

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
-from anydml.core.rules import UNKNOWN, Rules, known
+from anydml.core.rules import UNKNOWN, Rules, differ, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums
 from anydml.engines import Array, Engine
@@ -97,8 +97,10 @@ class Tensors(Pooling):
     def check(self) -> Rules:
         yield super().check()
         for i, more in enumerate(self.attributes().get("partial", ())):
+            size = self.output_tensor.sizes[i + 2] if more else 0
             for name, tensor, _ in self.tensors(Role.OUTPUT) if more else ():
-                size = tensor.sizes[i + 2]
+                if differ(tensor.sizes[i + 2], size):
+                    continue
                 rule = f"{size - 1} (the number of whole windows)"
                 yield Violation(f"{name}.Sizes[{i + 2}]", rule, f"{size} (one is partial)")
 
