@@ -114,11 +114,15 @@ def function_of(
 
     def function(*positional: Any, **keywords: Any) -> Any:
         bound = public_signature.bind(*positional, **keywords)
-        if composes:  # by calls of the function on arrays of the library
+        if composes & {*bound.arguments}:  # by calls of the function on arrays of the library
             operand = spec.operands[0]
-            bound.arguments[operand] = namespace_of(module.rpartition(".")[2]).asarray(
-                bound.arguments[operand]
-            )
+            given = bound.arguments[operand]
+            array = namespace_of(module.rpartition(".")[2]).asarray(given)
+            if str(getattr(given, "dtype", array.dtype)) != str(array.dtype):
+                raise ArgumentTypeError(
+                    f"{operand}: expected a type that the library keeps, got {given.dtype}"
+                )
+            bound.arguments[operand] = array
             return spec.function(*bound.args, **bound.kwargs)
         bound.apply_defaults()
         arguments = tuple(bound.arguments[name] for name in order)

@@ -77,7 +77,7 @@ def _prepare(
     number = _arguments.axis_of(axis, data)
     size = data.shape[number]  # an argument's own code may change the array
     count = _arguments.integer(k, "k")
-    first = _arguments.flag(largest, "largest")
+    first = largest is None or _arguments.flag(largest, "largest")
     kind = lib.index_type(index_dtype, data, (size,))
     attributes = {"axis": number, "k": count, "largest": first, "index_dtype": kind}
     return Call((data,), attributes, is_scalar and count == 1)
