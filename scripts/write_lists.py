@@ -65,7 +65,7 @@ def imports() -> str:
 
 
 def _lacking(path: Path, module: Any, names: list[str]) -> Iterator[str]:
-    """What the definitions of a module need besides, with the file that it belongs to."""
+    """The facts that the definitions of a module lack, each with the file that it belongs in."""
     file = path.name
     kinds = {name: vars(module)[name] for name in names}
     operators = {name: kind for name, kind in kinds.items() if "NAME" in vars(kind)}

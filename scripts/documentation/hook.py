@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from anydml import __version__  # noqa: E402
+from anydml import __version__  # noqa: E402  # after the path
 from anydml.ops._registry import OPERATORS  # noqa: E402
 from scripts.documentation import api, front_page, operators  # noqa: E402
 

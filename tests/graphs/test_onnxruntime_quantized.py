@@ -9,7 +9,7 @@ onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from anydml.devices.backends import onnxruntime as backend  # noqa: E402  # needs ONNX Runtime
-from anydml.engines import _onnx_quantized as quantized  # noqa: E402
+from anydml.engines import _onnx_quantized as quantized  # noqa: E402  # after the skip
 
 T = dml.TensorDesc
 BYTES = ("INT8", "UINT8")

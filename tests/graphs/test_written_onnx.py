@@ -21,8 +21,8 @@ onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 from anydml.onnx.read import read_proto  # noqa: E402  # needs the package onnx
-from anydml.onnx.restore import restored  # noqa: E402
-from anydml.onnx.write import PROPERTY  # noqa: E402
+from anydml.onnx.restore import restored  # noqa: E402  # after the skip
+from anydml.onnx.write import PROPERTY  # noqa: E402  # after the skip
 
 T = dml.TensorDesc
 F = T("FLOAT32", (4, 6))

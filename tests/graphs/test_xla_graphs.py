@@ -25,7 +25,7 @@ jax = pytest.importorskip("jax")
 
 from anydml.devices.backends import xla  # noqa: E402  # needs JAX
 from anydml.devices.backends._partition import partition  # noqa: E402
-from anydml.engines._jax import JaxEngine  # noqa: E402
+from anydml.engines._jax import JaxEngine  # noqa: E402  # after the skip
 
 T = dml.TensorDesc
 F = T("FLOAT32", (4, 6))

@@ -16,7 +16,7 @@ from support.on_xla import check, inputs_of, plain
 jax = pytest.importorskip("jax")
 
 from anydml.devices.backends import xla  # noqa: E402  # needs JAX
-from anydml.engines._jax import JaxEngine, x64  # noqa: E402
+from anydml.engines._jax import JaxEngine, x64  # noqa: E402  # after the skip
 
 ENGINE = NumpyEngine()
 NAMES = {kind.NAME: kind for kind in KINDS}

@@ -170,3 +170,78 @@ inline std::string base64(const void* data, std::size_t size) {
   }
   return out;
 }
+
+#if DML_TARGET_VERSION >= 0x2100
+
+inline std::string with_name(Object& out, const char* name) {
+  if (name != nullptr && *name != '\0') out.put("Name", quoted(name));
+  return out.done();
+}
+
+inline std::string edge(const DML_GRAPH_EDGE_DESC& desc) {
+  Object out;
+  const char* name = nullptr;
+  const auto number = [&out](const char* member, UINT value) {
+    out.put(member, json(static_cast<std::uint32_t>(value)));
+  };
+  if (desc.Type == DML_GRAPH_EDGE_TYPE_INPUT) {
+    const auto& d = *static_cast<const DML_INPUT_GRAPH_EDGE_DESC*>(desc.Desc);
+    number("GraphInputIndex", d.GraphInputIndex);
+    number("ToNodeIndex", d.ToNodeIndex);
+    number("ToNodeInputIndex", d.ToNodeInputIndex);
+    name = d.Name;
+  } else if (desc.Type == DML_GRAPH_EDGE_TYPE_OUTPUT) {
+    const auto& d = *static_cast<const DML_OUTPUT_GRAPH_EDGE_DESC*>(desc.Desc);
+    number("FromNodeIndex", d.FromNodeIndex);
+    number("FromNodeOutputIndex", d.FromNodeOutputIndex);
+    number("GraphOutputIndex", d.GraphOutputIndex);
+    name = d.Name;
+  } else if (desc.Type == DML_GRAPH_EDGE_TYPE_INTERMEDIATE) {
+    const auto& d = *static_cast<const DML_INTERMEDIATE_GRAPH_EDGE_DESC*>(desc.Desc);
+    number("FromNodeIndex", d.FromNodeIndex);
+    number("FromNodeOutputIndex", d.FromNodeOutputIndex);
+    number("ToNodeIndex", d.ToNodeIndex);
+    number("ToNodeInputIndex", d.ToNodeInputIndex);
+    name = d.Name;
+  }
+  return with_name(out, name);
+}
+
+inline std::string node(const DML_GRAPH_NODE_DESC& desc, const Operators& operators) {
+  Object out;
+  const char* name = nullptr;
+  if (desc.Type == DML_GRAPH_NODE_TYPE_OPERATOR) {
+    const auto& d = *static_cast<const DML_OPERATOR_GRAPH_NODE_DESC*>(desc.Desc);
+    const auto found = operators.find(d.Operator);
+    out.put("Type", quoted("OPERATOR"));
+    if (found != operators.end()) out.put("Operator", found->second);
+    name = d.Name;
+  }
+#if DML_TARGET_VERSION >= 0x6200
+  if (desc.Type == DML_GRAPH_NODE_TYPE_CONSTANT) {
+    const auto& d = *static_cast<const DML_CONSTANT_DATA_GRAPH_NODE_DESC*>(desc.Desc);
+    out.put("Type", quoted("CONSTANT"));
+    out.put("Data", quoted(base64(d.Data, d.DataSize).c_str()));
+    name = d.Name;
+  }
+#endif
+  return with_name(out, name);
+}
+#endif
+
+}  // namespace capture
+
+#if DML_TARGET_VERSION >= 0x2100
+// `operators` has the JSON of each operator of the graph, by its pointer.
+inline std::string to_json(const DML_GRAPH_DESC& desc, const Operators& operators) {
+  capture::Object out;
+  out.put("Nodes", capture::list(desc.Nodes, desc.NodeCount, [&](const DML_GRAPH_NODE_DESC& n) {
+            return capture::node(n, operators);
+          }));
+  out.put("InputEdges", capture::list(desc.InputEdges, desc.InputEdgeCount, capture::edge));
+  out.put("IntermediateEdges",
+          capture::list(desc.IntermediateEdges, desc.IntermediateEdgeCount, capture::edge));
+  out.put("OutputEdges", capture::list(desc.OutputEdges, desc.OutputEdgeCount, capture::edge));
+  return out.done();
+}
+#endif

@@ -32,82 +32,6 @@ from anydml.ops._registry import OPERATORS
 _GUARDED_LATER: Final = {"SCATTER": FeatureLevel.parse("2_0")}
 """Operators that DirectML.h declares at a higher level than their page says."""
 
-_GRAPH: Final = """
-#if DML_TARGET_VERSION >= 0x2100
-namespace capture {
-
-inline std::string with_name(Object& out, const char* name) {
-  if (name != nullptr && *name != '\\0') out.put("Name", quoted(name));
-  return out.done();
-}
-
-inline std::string edge(const DML_GRAPH_EDGE_DESC& desc) {
-  Object out;
-  const char* name = nullptr;
-  const auto number = [&out](const char* member, UINT value) {
-    out.put(member, json(static_cast<std::uint32_t>(value)));
-  };
-  if (desc.Type == DML_GRAPH_EDGE_TYPE_INPUT) {
-    const auto& d = *static_cast<const DML_INPUT_GRAPH_EDGE_DESC*>(desc.Desc);
-    number("GraphInputIndex", d.GraphInputIndex);
-    number("ToNodeIndex", d.ToNodeIndex);
-    number("ToNodeInputIndex", d.ToNodeInputIndex);
-    name = d.Name;
-  } else if (desc.Type == DML_GRAPH_EDGE_TYPE_OUTPUT) {
-    const auto& d = *static_cast<const DML_OUTPUT_GRAPH_EDGE_DESC*>(desc.Desc);
-    number("FromNodeIndex", d.FromNodeIndex);
-    number("FromNodeOutputIndex", d.FromNodeOutputIndex);
-    number("GraphOutputIndex", d.GraphOutputIndex);
-    name = d.Name;
-  } else if (desc.Type == DML_GRAPH_EDGE_TYPE_INTERMEDIATE) {
-    const auto& d = *static_cast<const DML_INTERMEDIATE_GRAPH_EDGE_DESC*>(desc.Desc);
-    number("FromNodeIndex", d.FromNodeIndex);
-    number("FromNodeOutputIndex", d.FromNodeOutputIndex);
-    number("ToNodeIndex", d.ToNodeIndex);
-    number("ToNodeInputIndex", d.ToNodeInputIndex);
-    name = d.Name;
-  }
-  return with_name(out, name);
-}
-
-inline std::string node(const DML_GRAPH_NODE_DESC& desc, const Operators& operators) {
-  Object out;
-  const char* name = nullptr;
-  if (desc.Type == DML_GRAPH_NODE_TYPE_OPERATOR) {
-    const auto& d = *static_cast<const DML_OPERATOR_GRAPH_NODE_DESC*>(desc.Desc);
-    const auto found = operators.find(d.Operator);
-    out.put("Type", quoted("OPERATOR"));
-    if (found != operators.end()) out.put("Operator", found->second);
-    name = d.Name;
-  }
-#if DML_TARGET_VERSION >= 0x6200
-  if (desc.Type == DML_GRAPH_NODE_TYPE_CONSTANT) {
-    const auto& d = *static_cast<const DML_CONSTANT_DATA_GRAPH_NODE_DESC*>(desc.Desc);
-    out.put("Type", quoted("CONSTANT"));
-    out.put("Data", quoted(base64(d.Data, d.DataSize).c_str()));
-    name = d.Name;
-  }
-#endif
-  return with_name(out, name);
-}
-
-}  // namespace capture
-
-// `operators` has the JSON of each operator of the graph, by its pointer.
-inline std::string to_json(const DML_GRAPH_DESC& desc, const Operators& operators) {
-  capture::Object out;
-  out.put("Nodes", capture::list(desc.Nodes, desc.NodeCount, [&](const DML_GRAPH_NODE_DESC& n) {
-            return capture::node(n, operators);
-          }));
-  out.put("InputEdges", capture::list(desc.InputEdges, desc.InputEdgeCount, capture::edge));
-  out.put("IntermediateEdges",
-          capture::list(desc.IntermediateEdges, desc.IntermediateEdgeCount, capture::edge));
-  out.put("OutputEdges", capture::list(desc.OutputEdges, desc.OutputEdgeCount, capture::edge));
-  return out.done();
-}
-#endif
-"""
-
 
 def capture_header(version: str) -> str:
     """Write the header, generated from the definitions of all operators.
@@ -129,6 +53,7 @@ def capture_header(version: str) -> str:
         (
             f"// Written by `anydml capture-header`, anydml {version}.",
             files("anydml.cli").joinpath("_capture.h").read_text(encoding="utf-8"),
+            "namespace capture {\n",
             *map(_names, _enumerations(kinds)),
             _scalar(),
             *map(_operator, kinds),
@@ -145,7 +70,7 @@ def capture_header(version: str) -> str:
             ".c_str()));",
             "  return out.done();",
             "}",
-            _GRAPH,
+            "",
             "}  // namespace anydml",
             "",
             "#endif",

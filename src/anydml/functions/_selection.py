@@ -111,8 +111,8 @@ class Selection:
             return tuple(map(wrap, self.select(top_k, array, k, axis, index_dtype, out)))
         lib = _Operations(xp)
         if x.ndim == 0:
-            found = self.select(top_k, lib.reshape(x, (1,)), k, axis, index_dtype, out)
-            return tuple(lib.reshape(y, ()) for y in found) if k == 1 and out is None else found
+            found = self.select(top_k, xp.reshape(x, (1,)), k, axis, index_dtype, out)
+            return tuple(xp.reshape(y, ()) for y in found) if k == 1 and out is None else found
         axis, k = _arguments.axis_of(axis, x), _arguments.integer(k, "k")
         targets = _targets(out)
         kind = index_dtype if index_dtype is not None else getattr(targets[1], "dtype", None)
@@ -137,7 +137,7 @@ class Selection:
         positions = lib.positions(size, x, axis)
         if self.last_first:  # equal elements are selected in the order in which they are read
             order = lib.xp.broadcast_to(last - positions, x.shape)
-            keys = gather_elements(keys, lib.at_least(order, 0), axis=axis) if size else keys
+            keys = gather_elements(keys, lib.xp.clip(order, 0, None), axis=axis) if size else keys
         if self.nan_last and largest and lib.has_nan(x):  # NaN is the largest key
             keys, largest = -keys, False
         if length is not None:
@@ -188,9 +188,6 @@ class _Operations:
         self.xp = xp
         self.is_torch = xp.__name__ == "torch"
 
-    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
-        return self.xp.reshape(x, shape)
-
     def positions(self, count: int, like: Any, axis: int) -> Any:
         """Return 0 to `count` - 1 along an axis."""
         shape = tuple(-1 if i == axis else 1 for i in range(like.ndim))
@@ -223,9 +220,6 @@ class _Operations:
         if lengths.ndim == 0:
             return lengths
         return self.xp.reshape(lengths, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
-
-    def at_least(self, x: Any, low: int) -> Any:
-        return self.xp.clip(x, low, None)
 
     def has_nan(self, x: Any) -> bool:
         """Whether the type has NaN."""

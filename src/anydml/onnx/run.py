@@ -200,8 +200,9 @@ def _unpacked(array: Array, value: Value) -> Array:
     return numbers.astype(_public_type(value.type)).reshape(value.sizes or ())
 
 
-def _to_device(array: Array, value: Value, sizes: Sequence[int] | None = None) -> Array:
+def _to_device(array: Array | None, value: Value, sizes: Sequence[int] | None = None) -> Array:
     """An array as a graph's input of the value has it; `sizes` are its sizes there, if known."""
+    assert array is not None, value.name
     array = np.ascontiguousarray(array)
     if array.dtype == bool:
         array = array.view(np.uint8)
@@ -232,13 +233,13 @@ class _GraphStep:
             if n not in part.owned and n in read
         }
         self._outputs = {name: values[name] for name in part.outputs}
-        owned = {n: _to_device(values[n].data, values[n]) for n in named if n in part.owned}  # type: ignore[arg-type]
+        owned = {n: _to_device(values[n].data, values[n]) for n in named if n in part.owned}
         if owned:
             self._compiled.initialize(**owned)
 
     def __call__(self, arrays: Arrays) -> None:
         bound = {
-            name: _to_device(arrays.get(name, value.data), value, sizes)  # type: ignore[arg-type]
+            name: _to_device(arrays.get(name, value.data), value, sizes)
             for name, (value, sizes) in self._inputs.items()
         }
         found = self._compiled(**bound)
@@ -298,7 +299,7 @@ class _NodeStep:
         bound = {}
         for tensor in compiled.desc.inputs:
             value = next(v for v in inputs if v is not None and v.name == tensor.name)
-            bound[tensor.name] = _to_device(value.data, value)  # type: ignore[arg-type]
+            bound[tensor.name] = _to_device(value.data, value)
         found = compiled(**bound) if compiled.desc.nodes else {}
         finish = _FINISH.get(item.node.operator)
         if finish is not None:

@@ -139,7 +139,7 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
             with block:
                 return function(*arguments, **keywords)
 
-        run.report = self.report  # type: ignore[attr-defined]
+        run.report = self.report  # type: ignore[attr-defined]  # an attribute of a function
         return cast(_Function, run)
 
     def __enter__(self) -> Any:
