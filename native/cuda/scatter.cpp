@@ -3,6 +3,8 @@
 //   lines     SCATTER, lines along the axis that fit shared memory (scatter_lines.cu), moving or
 //             where order does not matter: integers, and minima and maxima of floats
 //   few       moving a few updates of a large output: every block knows all (scatter_few.cu)
+//   sparse    moving updates of few slices, or in place: a map that is used only where they point
+//             (scatter_sparse.cu)
 //   winners   moving: a map of the last update of each slice (scatter_rows.cu), if it is small
 //             compared with the output, or fits the second-level cache
 //   order     the same as buckets, by one index each that ascend or descend (scatter_ordered.cpp)
@@ -293,10 +295,11 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
     return queue.publish_report(report);
   }
   bool published = false;
-  const bool done = job.mean == Mean::no &&
-                    ((elements != nullptr && by_lines(*elements, job, report, queue, published)) ||
-                     by_few(job, report, queue, published) || by_winners(job, report, queue) ||
-                     by_buckets(job, report, queue));
+  const bool done =
+      job.mean == Mean::no &&
+      ((elements != nullptr && by_lines(*elements, job, report, queue, published)) ||
+       by_few(job, report, queue, published) || by_sparse(job, report, queue, published) ||
+       by_winners(job, report, queue) || by_buckets(job, report, queue));
   if (!done) by_sorting(job, report, queue);
   if (!published) publish_output(job, report, queue);
 }
@@ -368,7 +371,7 @@ std::vector<Variant> scatter_variants() {
       all.push_back({source, {{"INDEX", static_cast<Int>(type)}}});
   for (Int size : {1, 2, 4, 8, 16}) {
     all.push_back({"scatter_sorted", {{"TYPE", 0}, {"SIZE", size}}});
-    for (const char* source : {"scatter_copy", "scatter_few", "scatter_rows"})
+    for (const char* source : {"scatter_copy", "scatter_few", "scatter_sparse", "scatter_rows"})
       all.push_back({source, {{"SIZE", size}}});
     if (size <= 8) {
       all.push_back({"scatter_part", {{"SIZE", size}}});

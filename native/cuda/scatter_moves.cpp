@@ -200,11 +200,20 @@ Slices slices_of(const Job& job, Int count) {
   return of;
 }
 
+// With fewer slices for each update, other ways are as fast as a copy of the input and few updates.
+constexpr Int kSlicesPerUpdate = 16;
+
+Int map_bytes_of(Int slices) { return slices * Int{sizeof(unsigned)}; }
+
+// Whether a map of the last update of each slice stays in the second-level cache, or costs little
+// beside the slices.
+bool has_cheap_map(const Job& job) {
+  return map_bytes_of(job.slices()) <= Int{32} << 20 || job.slice_elements() * job.size >= 32;
+}
+
 }  // namespace
 
 bool by_few(const Job& job, const BadIndexReport& report, Queue& queue, bool& published) {
-  // With fewer slices, a map of them costs no more than a copy of the input.
-  constexpr Int kSlicesPerUpdate = 16;
   const Int count = job.tuples();
   if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count > Int{kFewUpdates} ||
       job.slices() < kSlicesPerUpdate * count)
@@ -224,31 +233,59 @@ bool by_few(const Job& job, const BadIndexReport& report, Queue& queue, bool& pu
   return true;
 }
 
-bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue) {
-  constexpr Int kCached = Int{32} << 20;  // bytes of a map that stay in the second-level cache
+bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool& published) {
+  constexpr Int kLargestMap = Int{256} << 20;  // bytes; what the pool keeps between calls
+  constexpr unsigned kMaxPublishing = 4096;    // blocks; more end a call later than a kernel does
   const Int count = job.tuples(), slices = job.slices();
-  if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count >= 0xFFFFFFFF)
+  if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count >= kNoKey ||
+      slices >= kNoKey)
     return false;
-  const Int map = slices * Int{sizeof(unsigned)};
-  if (map > kCached && job.slice_elements() * job.size < 32) return false;
-  unsigned* const winners = queue.scratch_of<unsigned>(slices);
-  queue.zero(winners, map);
-  const int width = slices <= 0xFFFFFFFE ? 4 : 8;
-  void* const keys = job.in_place ? queue.scratch(count * width) : nullptr;
-  find_keys(job, keys, width, winners, report, queue);
-  const Slices of = slices_of(job, job.in_place ? count : slices);
-  const Places outer = places_of(job.outer_out, &job.outer_in),
-               tuples = places_of(job.update_tuples);
-  const Dim grid{blocks_for(of.count, kSlicesPerThread * (kScatterThreads >> of.lanes_log))};
+  const bool few = count * kSlicesPerUpdate <= slices && map_bytes_of(slices) <= kLargestMap;
+  if (!few && !(job.in_place && has_cheap_map(job))) return false;
+  const Int size = job.output.element_size, bytes = job.output.layout.count() * size;
+  const bool packed = job.output.layout.packed(size);
+  const bool copies = !job.in_place && packed && job.input.layout.packed(size) &&
+                      std::min(unit_of(job.output_data), unit_of(job.input_data)) == 16;
+  const Marks marks{static_cast<unsigned>(count), queue.scratch_of<unsigned>(count),
+                    queue.scratch_of<unsigned>(slices)};
+  Layout from = job.index_tuples, base = job.base;
+  Layout* both[2] = {&from, &base};
+  collapse(both);
   const auto kernel = [&](const char* entry) -> Function& {
-    return queue.function("scatter_rows", entry, {{"SIZE", job.size}});
+    return queue.function("scatter_sparse", entry, {{"SIZE", job.size}});
   };
-  if (job.in_place)
-    queue.launch(kernel("scatter_updates"), grid, {kScatterThreads}, 0, job.output_data,
-                 job.update_data, winners, keys, width, slices, of, outer, tuples, report);
-  else
-    queue.launch(kernel("scatter_rows"), grid, {kScatterThreads}, 0, job.output_data,
-                 job.input_data, job.update_data, winners, of, outer, tuples, report);
+  const unsigned updating = blocks_for(count, kScatterThreads);
+  queue.launch(kernel("scatter_mark"), {updating}, {kScatterThreads}, 0, job.index_data,
+               tuples_of(job), places_of(from, &base), marks, report);
+  if (!copies) copy_input(job, report, queue);
+  const unsigned copying =
+      copies ? blocks_for(bytes, 16 * kCopiedLinesPerThread * kScatterThreads) : 0;
+  queue.launch_dependent(kernel("scatter_win"), {updating + copying}, {kScatterThreads}, 0, marks,
+                         job.output_data, job.input_data, Offset{copies ? bytes : 0},
+                         job.output_is_private ? 1 : 0, report);
+  const Slices of = slices_of(job, count);
+  const unsigned putting = blocks_for(count << of.lanes_log, kScatterThreads);
+  published = putting <= kMaxPublishing && (!job.output_is_private || packed);
+  queue.launch_dependent(kernel("scatter_put"), {putting}, {kScatterThreads}, 0, marks,
+                         job.output_data, job.update_data, of, places_of(job.outer_out),
+                         places_of(job.update_tuples), report, published ? 1 : 0,
+                         Offset{job.output_is_private ? bytes : 0});
+  return true;
+}
+
+bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue) {
+  const Int count = job.tuples(), slices = job.slices();
+  if (job.in_place || job.reduction != Reduction::none || job.slice_out.rank > 1 ||
+      count >= kNoKey || !has_cheap_map(job))
+    return false;
+  unsigned* const winners = queue.scratch_of<unsigned>(slices);
+  queue.zero(winners, map_bytes_of(slices));
+  find_keys(job, nullptr, 0, winners, report, queue);
+  const Slices of = slices_of(job, slices);
+  queue.launch(queue.function("scatter_rows", "scatter_rows", {{"SIZE", job.size}}),
+               {blocks_for(of.count, kSlicesPerThread * (kScatterThreads >> of.lanes_log))},
+               {kScatterThreads}, 0, job.output_data, job.input_data, job.update_data, winners, of,
+               places_of(job.outer_out, &job.outer_in), places_of(job.update_tuples), report);
   return true;
 }
 

@@ -82,8 +82,8 @@ BadIndexReport Queue::report(const Tensor& indices, const Layout& data, int axis
 }
 
 void Queue::publish_report(const BadIndexReport& report, void* result, Int bytes) {
-  launch(function("bad_index", "bad_index_publish", {}), {}, {kPublishThreads}, 0, report,
-         static_cast<char*>(result), Offset{bytes});
+  launch_dependent(function("bad_index", "bad_index_publish", {}), {}, {kPublishThreads}, 0, report,
+                   static_cast<char*>(result), Offset{bytes});
 }
 
 void Queue::wait(bool device) {

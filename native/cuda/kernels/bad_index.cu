@@ -1,5 +1,6 @@
 // The end of a call that validates indices while it runs.
 #include "bad_index.cuh"
+#include "order.cuh"
 
 using namespace anydml::cuda;
 
@@ -7,6 +8,7 @@ using namespace anydml::cuda;
 // result become zeros.
 extern "C" __global__ void __launch_bounds__(kPublishThreads)
     bad_index_publish(const __grid_constant__ BadIndexReport report, char* result, Offset bytes) {
+  anydml::await_previous();
   if (!bad_index_found(report)) return;
   clear_result(result, bytes);
   __syncthreads();

@@ -8,6 +8,7 @@
 // one.
 #include "gather.cuh"
 #include "indexing.hpp"
+#include "order.cuh"
 #include "types.hpp"
 
 namespace {
@@ -325,6 +326,7 @@ template <int kDims>
 #define ANYDML_KERNEL_OF(way, suffix, dims)                                                      \
   ANYDML_KERNEL(way##suffix)                                                                     \
   (const __grid_constant__ BadIndexReport report, const __grid_constant__ Gather<dims> gather) { \
+    anydml::let_next_begin();                                                                    \
     const GatherHead& head = gather.head;                                                        \
     if (head.alone || head.output_is_private || !bad_index_found(report))                        \
       way(report, gather, blockIdx.x);                                                           \

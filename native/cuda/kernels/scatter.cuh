@@ -92,6 +92,17 @@ struct Slices {
 };
 constexpr unsigned kSlicesPerThread = 4;  // slices of a thread
 
+constexpr unsigned kNoKey = 0xFFFFFFFFu;
+
+// What is known of updates of few slices: their keys, and a map of the last update of each slice,
+// counted from 1, which is undefined where no update points.
+struct Marks {
+  unsigned count;
+  unsigned* keys;
+  unsigned* winners;
+};
+constexpr unsigned kCopiedLinesPerThread = 4;
+
 // A partition of updates by the high bits of their keys, into buckets of neighbouring elements that
 // fit shared memory. Blocks take tiles in their order, so that what they write lies side by side.
 constexpr unsigned kPartKeysPerThread = 16;
@@ -110,7 +121,6 @@ constexpr unsigned kBucketBytes = 1 << 17;  // of shared memory: a word an eleme
 constexpr unsigned kUpdatesPerRead = 8;     // of a thread, at once: buckets begin at such
 // Updates of a bucket for one block; of more, pieces of those.
 constexpr unsigned kOverfullBucketSize = 1 << 16;
-constexpr unsigned kNoKey = 0xFFFFFFFFu;
 // Bytes of what several blocks know of a crowded bucket. Codes of floats that name an update of so
 // many need 64 bits.
 ANYDML_BOTH constexpr unsigned map_bytes(bool codes, int size) {

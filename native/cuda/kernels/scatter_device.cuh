@@ -142,6 +142,26 @@ __device__ inline bool is_done(const Partition& part) {
   return is_done(part.order, part.last_only == 0);
 }
 
+// The key of tuple i, which is at a place in the indices; -1 if one of its coordinates is bad.
+__device__ inline Offset key_of(const char* indices, const Tuples& tuples, PlacePair at, Offset i,
+                                FirstBad& bad) {
+  Offset key = at.second;
+  for (int d = 0; d < tuples.length; ++d) {
+    const auto size = static_cast<unsigned long long>(tuples.sizes[d]);
+    with_index_type(tuples.type, [&](auto kind) {
+      const auto value = read_once<decltype(kind)>(indices + at.first + d * tuples.step);
+      const unsigned long long position = anydml::wrap_index(value, size);
+      if (position >= size) {
+        bad.see(i * tuples.length + d, static_cast<Offset>(value));
+        key = -1;
+      } else if (key >= 0) {
+        key += static_cast<Offset>(position) * tuples.scales[d];
+      }
+    });
+  }
+  return key;
+}
+
 // Records an update, counted from 1, if it is later than the recorded one.
 __device__ inline void win(unsigned* winner, unsigned update) { atomicMax(winner, update); }
 __device__ inline void win(unsigned short* winner, unsigned update) {

@@ -26,20 +26,7 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
   const unsigned count = static_cast<unsigned>(tuples.count);
   FirstBad bad;
   for (unsigned i = threadIdx.x; i < count; i += kScatterThreads) {
-    const PlacePair at = places_of(places, i);
-    Offset key = at.second;
-    for (int d = 0; d < tuples.length; ++d) {
-      const auto size = static_cast<unsigned long long>(tuples.sizes[d]);
-      with_index_type(tuples.type, [&](auto kind) {
-        const auto value = read_once<decltype(kind)>(indices + at.first + d * tuples.step);
-        const unsigned long long position = anydml::wrap_index(value, size);
-        if (position < size)
-          key += static_cast<Offset>(position) * tuples.scales[d];
-        else
-          bad.see(static_cast<Offset>(i) * tuples.length + d, static_cast<Offset>(value));
-      });
-    }
-    keys[i] = key;
+    keys[i] = key_of(indices, tuples, places_of(places, i), i, bad);
   }
   const bool is_bad = __syncthreads_or(bad.position != FirstBad{}.position);
   if (is_bad) {

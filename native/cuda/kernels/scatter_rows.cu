@@ -52,34 +52,3 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
       if (to[k] != nullptr) write(to[k] + e * slices.output, value[k]);
   }
 }
-
-// Every update that is the last one of its slice. `slices.count` counts updates here.
-extern "C" __global__ void __launch_bounds__(kScatterThreads)
-    scatter_updates(char* output, const char* updates, const unsigned* winners, const void* keys,
-                    int key_width, Offset limit, const __grid_constant__ Slices slices,
-                    const __grid_constant__ Places outer, const __grid_constant__ Places tuples,
-                    const __grid_constant__ BadIndexReport report) {
-  if (bad_index_found(report)) return;
-  const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
-  const Offset slices_at_once = kScatterThreads >> slices.lanes_log;
-  const Offset first = static_cast<Offset>(blockIdx.x) * (kSlicesPerThread * slices_at_once) +
-                       (threadIdx.x >> slices.lanes_log);
-  Offset key[kSlicesPerThread];
-  bool wins[kSlicesPerThread];
-#pragma unroll
-  for (unsigned k = 0; k < kSlicesPerThread; ++k) {
-    const Offset i = first + k * slices_at_once;
-    key[k] = i < slices.count ? number_at(keys, key_width, i) : -1;
-  }
-#pragma unroll
-  for (unsigned k = 0; k < kSlicesPerThread; ++k)
-    wins[k] = key[k] >= 0 && key[k] < limit && winners[key[k]] == first + k * slices_at_once + 1;
-#pragma unroll
-  for (unsigned k = 0; k < kSlicesPerThread; ++k) {
-    if (!wins[k]) continue;
-    const char* const from = updates + places_of(tuples, first + k * slices_at_once).first;
-    char* const to = output + places_of(outer, key[k]).first;
-    for (Offset e = lane; e < slices.elements; e += lanes)
-      write(to + e * slices.output, read<Element>(from + e * slices.update));
-  }
-}
