@@ -193,7 +193,7 @@ class TestCalls:
 
 
 class TestFewUpdates:
-    """Of a large output: a copy and one kernel."""
+    """At most 2048, of a large output: a copy and one kernel."""
 
     @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int8"])
     @pytest.mark.parametrize("count", [1, 31, 1000, 2048, 2049])
@@ -255,3 +255,76 @@ class TestFewUpdates:
             assert torch.equal(
                 result, dml.scatter_elements(x.cpu(), indices.cpu(), updates.cpu()).cuda()
             )
+
+
+class TestSparseUpdates:
+    """Too many for one kernel that reads all indices, of a 16 times larger output."""
+
+    @pytest.mark.parametrize("count", [2049, 10_000, 70_000])
+    @pytest.mark.parametrize("kind", ["float64", "float32", "int8"])
+    def test_elements(self, kind, count):
+        generator = np.random.default_rng(count)
+        size = 16 * count + 5
+        x, updates = (
+            contents(generator, (n,), np.dtype(kind), Flavour.RANDOM) for n in (size + 1, count)
+        )
+        indices = generator.integers(-size, size, count)
+        indices[count // 2 :: 3] = indices[0]  # of several, the last is kept
+        moved, values, places = (torch.from_numpy(a).cuda() for a in (x, updates, indices))
+        for start in (0, 1):  # of an input at a whole line of 16 bytes, or not
+            part = moved[start : start + size]
+            expected = dml.scatter_elements(x[start : start + size], indices, updates)
+            same(dml.scatter_elements(part, places, values), expected)
+            same(dml.scatter_elements(part, places.int(), values), expected)
+            out = torch.empty(2 * size, dtype=moved.dtype, device="cuda")[::2]
+            same(dml.scatter_elements(part, places, values, out=out), expected)
+            out = torch.empty(size, dtype=moved.dtype, device="cuda")
+            same(dml.scatter_elements(part, places, values, out=out), expected)
+            out.copy_(part)
+            same(dml.scatter_elements(out, places, values, out=out), expected)
+            one = np.full(count, size - 1)
+            expected = dml.scatter_elements(x[start : start + size], one, updates)
+            same(dml.scatter_elements(part, torch.from_numpy(one).cuda(), values), expected)
+
+    @pytest.mark.parametrize("length", [1, 2])
+    def test_rows(self, length):
+        generator = np.random.default_rng(length)
+        shape = (200, 300, 5) if length == 2 else (60_000, 5)
+        x = generator.standard_normal(shape, np.float32)
+        updates = generator.standard_normal((3000, 5), np.float32)
+        indices = generator.integers(0, shape[:length], (3000, length))
+        indices[2000:2500] = indices[7]
+        expected = dml.scatter_nd(x, indices, updates)
+        on_gpu = [to_gpu(array, False) for array in (x, indices, updates)]
+        same(dml.scatter_nd(*on_gpu), expected)
+        dml.scatter_nd(*on_gpu, out=on_gpu[0])
+        same(on_gpu[0], expected)
+
+    @pytest.mark.parametrize("count", [2049, 70_000])
+    def test_bad_indices(self, count):
+        size = 16 * count
+        x, updates = torch.ones(size + 1, device="cuda"), torch.zeros(count, device="cuda")
+        indices = torch.arange(count, device="cuda")
+        indices[[700, 2000]] = torch.tensor([size, -size - 1], device="cuda")
+        for start in (0, 1):
+            part = x[start : start + size]
+            for options in ({}, {"out": torch.full_like(part, 2)}, {"out": part}):
+                before = options["out"].clone() if options else torch.zeros_like(part)
+                result = dml.scatter_elements(part, indices, updates, **options)
+                with pytest.raises(dml.IndexOutOfRangeError, match=rf"\[700\].* got {size}"):
+                    dml.synchronize()
+                assert torch.equal(result, before)
+
+    @pytest.mark.parametrize("start", [0, 1])
+    def test_in_a_graph(self, start):
+        x, updates = torch.zeros(50_001, device="cuda")[start:], torch.arange(1.0, 3001).cuda()
+        indices = torch.randint(0, 50_000, (3000,), device="cuda")
+        dml.scatter_elements(x, indices, updates)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = dml.scatter_elements(x, indices, updates)
+        for target in (5, 6):
+            indices[1000:1500] = target
+            graph.replay()
+            expected = dml.scatter_elements(x.cpu(), indices.cpu(), updates.cpu())
+            same(result, expected.numpy())
