@@ -7,6 +7,7 @@ and a wrong one gets no time.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,13 +21,14 @@ from anydml.devices.threads import get_num_threads
 from benchmarks import layers, machine
 from benchmarks.jobs import Array
 from benchmarks.layers import CASES
-from benchmarks.measure import FEWEST, Budget, Contestant, PlainCopy, take_turns
+from benchmarks.measure import Budget, Contestant, PlainCopy, settle, take_turns
 from benchmarks.networks import NETWORKS, SIZES, Close, contestants, session
 
 ELEMENTS: Final = 16 * 2**20
 LOW, HIGH = -1.0, 2.0
-LEAST_SECONDS: Final = 0.01
-"""That the clock of processor time can measure."""
+MEASUREMENTS: Final = 5
+SECONDS: Final = 0.1
+"""Of one measurement of processor time."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +123,14 @@ def on_arrays(sizes: tuple[int, ...], threads: int) -> tuple[list[Contestant], E
 def processor_seconds(contestant: Contestant) -> float:
     """What a call takes of all processors together, which other programs disturb less."""
     times = []
-    for _ in range(FEWEST):
-        begin, calls = time.process_time(), 0
-        while not calls or time.process_time() - begin < LEAST_SECONDS:
+    for _ in range(MEASUREMENTS):
+        settle(contestant.call)
+        begin, used, calls = time.perf_counter(), time.process_time(), 0
+        while not calls or time.perf_counter() - begin < SECONDS:
             contestant.call()
             calls += 1
-        times.append((time.process_time() - begin) / calls)
-    return min(times)
+        times.append((time.process_time() - used) / calls)
+    return statistics.median(times)
 
 
 def lines(budget: Budget) -> Iterator[str]:

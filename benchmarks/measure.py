@@ -125,15 +125,21 @@ def take_turns(contestants: Sequence[Contestant], budget: Budget) -> None:
             gc.enable()
 
 
-def _turn(call: Callable[[], Any]) -> float:
-    """Seconds for one call; short ones are timed many at a time."""
+def settle(call: Callable[[], Any]) -> float:
+    """Call until nothing of the previous contestant is left; return the seconds of a call."""
     clock = time.perf_counter
     begin = clock()
     calls = 0
     while not calls or clock() - begin < _SETTLE:
         call()
         calls += 1
-    many = int(_SAMPLE * calls / (clock() - begin))
+    return (clock() - begin) / calls
+
+
+def _turn(call: Callable[[], Any]) -> float:
+    """Seconds for one call; short ones are timed many at a time."""
+    clock = time.perf_counter
+    many = int(_SAMPLE / settle(call))
     if many <= 1:
         begin = clock()
         result = call()

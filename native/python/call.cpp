@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "../cuda/host/compiler.hpp"
 #include "arguments.hpp"
@@ -314,10 +315,15 @@ struct MemoryArguments : Arguments {
   Int numbers[kMaxValues];
   Results results;
 
-  bool take_attributes(const Kernel& kernel, PyObject* const* values) {
+  bool take_attributes(const Kernel& kernel, PyObject* const* values, Call& call) {
+    const PyArray_Descr* const constants = operands[0].descr;
     Int* next = numbers;
     for (const Attribute& attribute : kernel.attributes)
-      if (!take_attribute(attribute, *values++, next)) return false;
+      if (!take_attribute(attribute, *values++, constants, next, std::end(numbers))) return false;
+    call.operands = operands;
+    call.numbers = numbers;
+    call.number_count = static_cast<std::size_t>(next - numbers);
+    if (validate_numbers(kernel, call) != nullptr) return false;
     if (kernel.list == Lists::outputs && !take_sizes(*values++, next)) return false;
     if (!chooses_type(kernel)) return true;
     Integers* none = nullptr;
@@ -326,31 +332,6 @@ struct MemoryArguments : Arguments {
   }
 
  private:
-  bool take_attribute(const Attribute& attribute, PyObject* value, Int*& next) const {
-    if (attribute.count == Attribute::per_axis) {
-      if (!is_list(value)) return false;
-      const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
-      if (count != operands[0].tensor.layout.rank) return false;
-      for (Py_ssize_t i = 0; i < count; ++i)
-        if (!integer_of(PySequence_Fast_GET_ITEM(value, i), *next++)) return false;
-      return true;
-    }
-    if (attribute.count == Attribute::two) {
-      next[1] = 0;
-      const bool known = constant_of(value, operands[0].descr, next[0]);
-      next += 2;
-      return known;
-    }
-    Int& number = *next++;
-    if (PyBool_Check(value)) {
-      number = value == Py_True;
-      return true;
-    }
-    if (attribute.words == nullptr) return integer_of(value, number);
-    number = PyUnicode_CheckExact(value) ? code_of(value, *attribute.words) : -1;
-    return number >= 0;
-  }
-
   // The sizes of a list of results on an axis, which is the kernel's first attribute.
   bool take_sizes(PyObject* value, Int* sizes) {
     if (!is_list(value)) return false;
@@ -393,7 +374,7 @@ nb::object call_on_memory(const Kernel& kernel, PyObject* const* values, int thr
     return nb::none();
   values += 3;
   if (!take_inputs(kernel, library, arguments, members, values) ||
-      !arguments.take_attributes(kernel, values) ||
+      !arguments.take_attributes(kernel, values, call) ||
       !arguments.shape_of_numbers(kernel, arguments.numbers, call, arguments.results))
     return nb::none();
   return results_of(kernel, library, arguments, arguments.results, call, kind);

@@ -20,16 +20,32 @@ using cuda::Queue;
 
 void* stream_of(std::uintptr_t stream) { return reinterpret_cast<void*>(stream); }
 
+// Runs a body that calls the driver, without the interpreter lock.
+template <class Body>
+void with_driver(Body&& body) {
+  translate_exceptions("cuda", [&] { without_gil(kDriver, body); });
+}
+
+// The bytes of an object with the buffer protocol.
+struct Bytes {
+  Py_buffer view;
+
+  Bytes(nb::handle array, int flags) {
+    if (PyObject_GetBuffer(array.ptr(), &view, flags) != 0) throw nb::python_error();
+  }
+  ~Bytes() { PyBuffer_Release(&view); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+};
+
 // Device memory owned by this library, for operands that no other library holds.
 class Buffer {
  public:
   Buffer(int device, std::size_t bytes, std::uintptr_t stream) {
-    translate_exceptions("cuda", [&] {
-      without_gil(kDriver, [&] {
-        queue_ = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
-        data_ = queue_->scratch(static_cast<Int>(bytes));
-        queue_->leave();
-      });
+    with_driver([&] {
+      queue_ = std::make_unique<Queue>(cuda::device_at(device), stream_of(stream));
+      data_ = queue_->scratch(static_cast<Int>(bytes));
+      queue_->leave();
     });
   }
   std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(data_); }
@@ -43,13 +59,11 @@ class Buffer {
 class Event {
  public:
   Event(int device, std::uintptr_t stream) : device_(device) {
-    translate_exceptions("cuda", [&] {
-      without_gil(kDriver, [&] {
-        const Queue queue(cuda::device_at(device), stream_of(stream));  // its context is current
-        const cuda::Driver& driver = cuda::driver();
-        driver.check(driver.cuEventCreate(&event_, cuda::kWithoutTiming), "cuEventCreate");
-        driver.check(driver.cuEventRecord(event_, stream_of(stream)), "cuEventRecord");
-      });
+    with_driver([&] {
+      const Queue queue(cuda::device_at(device), stream_of(stream));  // its context is current
+      const cuda::Driver& driver = cuda::driver();
+      driver.check(driver.cuEventCreate(&event_, cuda::kWithoutTiming), "cuEventCreate");
+      driver.check(driver.cuEventRecord(event_, stream_of(stream)), "cuEventRecord");
     });
   }
   ~Event() {
@@ -60,19 +74,16 @@ class Event {
 
   // Lets the work that is put into another stream from now on wait for it.
   void precede(std::uintptr_t stream) const {
-    translate_exceptions("cuda", [&] {
-      without_gil(kDriver, [&] {
-        const Queue queue(cuda::device_at(device_), stream_of(stream));
-        const cuda::Driver& driver = cuda::driver();
-        driver.check(driver.cuStreamWaitEvent(stream_of(stream), event_, 0), "cuStreamWaitEvent");
-      });
+    with_driver([&] {
+      const Queue queue(cuda::device_at(device_), stream_of(stream));
+      const cuda::Driver& driver = cuda::driver();
+      driver.check(driver.cuStreamWaitEvent(stream_of(stream), event_, 0), "cuStreamWaitEvent");
     });
   }
   // Whether the stream has reached it. An error of the device counts: nothing will follow.
   bool has_passed() const { return cuda::driver().cuEventQuery(event_) != cuda::kNotReady; }
   void wait() const {
-    translate_exceptions(
-        "cuda", [&] { without_gil(kDriver, [&] { cuda::driver().cuEventSynchronize(event_); }); });
+    with_driver([&] { cuda::driver().cuEventSynchronize(event_); });
   }
 
  private:
@@ -132,58 +143,40 @@ nb::object capsule_of(nb::handle owner, std::uintptr_t address, int device, int 
 }
 
 void upload(int device, std::uintptr_t stream, std::uintptr_t to, nb::handle array) {
-  translate_exceptions("cuda", [&] {
-    Py_buffer view;
-    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    const struct Held {
-      Py_buffer* view;
-      ~Held() { PyBuffer_Release(view); }
-    } held{&view};
-    without_gil(kDriver, [&] {
-      Queue queue(cuda::device_at(device), stream_of(stream));
-      queue.write(reinterpret_cast<void*>(to), view.buf, static_cast<Int>(view.len));
-    });
+  const Bytes bytes(array, PyBUF_SIMPLE);
+  with_driver([&] {
+    Queue queue(cuda::device_at(device), stream_of(stream));
+    queue.write(reinterpret_cast<void*>(to), bytes.view.buf, static_cast<Int>(bytes.view.len));
   });
 }
 
 void download(int device, std::uintptr_t stream, nb::handle array, std::uintptr_t from) {
-  translate_exceptions("cuda", [&] {
-    Py_buffer view;
-    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
-    const struct Held {
-      Py_buffer* view;
-      ~Held() { PyBuffer_Release(view); }
-    } held{&view};
-    without_gil(kDriver, [&] {
-      Queue queue(cuda::device_at(device), stream_of(stream));
-      queue.read(view.buf, reinterpret_cast<void*>(from), static_cast<Int>(view.len));
-    });
+  const Bytes bytes(array, PyBUF_WRITABLE);
+  with_driver([&] {
+    Queue queue(cuda::device_at(device), stream_of(stream));
+    queue.read(bytes.view.buf, reinterpret_cast<void*>(from), static_cast<Int>(bytes.view.len));
   });
 }
 
 void clear(int device, std::uintptr_t stream, std::uintptr_t to, std::size_t bytes) {
-  translate_exceptions("cuda", [&] {
-    without_gil(kDriver, [&] {
-      Queue(cuda::device_at(device), stream_of(stream))
-          .zero(reinterpret_cast<void*>(to), static_cast<Int>(bytes));
-    });
+  with_driver([&] {
+    Queue(cuda::device_at(device), stream_of(stream))
+        .zero(reinterpret_cast<void*>(to), static_cast<Int>(bytes));
   });
 }
 
 // Waits for a stream, for the end of a call, or for the whole device. Raises errors that kernels
 // have reported.
 void synchronize(int device, nb::object stream) {
-  translate_exceptions("cuda", [&] {
-    void* const on = stream.is_none() ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
-    const bool all = stream.is_none();
-    without_gil(kDriver, [&] {
-      cuda::Device& gpu = cuda::device_at(device);
-      {
-        Queue queue(gpu, on);
-        queue.wait(all);
-      }
-      gpu.raise_bad_indices(all ? 0 : cuda::BadIndices::latest_of_thread());
-    });
+  const bool all = stream.is_none();
+  void* const on = all ? nullptr : stream_of(nb::cast<std::uintptr_t>(stream));
+  with_driver([&] {
+    cuda::Device& gpu = cuda::device_at(device);
+    {
+      Queue queue(gpu, on);
+      queue.wait(all);
+    }
+    gpu.raise_bad_indices(all ? 0 : cuda::BadIndices::latest_of_thread());
   });
 }
 
@@ -222,31 +215,31 @@ std::vector<cuda::Variant> all_variants() {
   return all;
 }
 
+cuda::Variant variant_at(std::size_t i) {
+  const std::vector<cuda::Variant> all = all_variants();
+  if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
+  return all[i];
+}
+
 // Compiles variant `i` of `variants()` for a device unless it is cached; returns whether it did.
 bool warm(int device, std::size_t i) {
-  return translate_exceptions("cuda", [&] {
-    const std::vector<cuda::Variant> all = all_variants();
-    if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
-    bool compiled = false;
-    without_gil(kDriver, [&] { compiled = cuda::device_at(device).warm(all[i]); });
-    return compiled;
-  });
+  const cuda::Variant variant = variant_at(i);
+  bool compiled = false;
+  with_driver([&] { compiled = cuda::device_at(device).warm(variant); });
+  return compiled;
 }
 
 // Machine code for an architecture that need not be present, for tests, with the caller's options.
 nb::bytes compile(const std::string& architecture, std::size_t i,
                   const std::vector<std::string>& more) {
-  return translate_exceptions("cuda", [&] {
-    const std::vector<cuda::Variant> all = all_variants();
-    if (i >= all.size()) raise_argument("variant: there are " + std::to_string(all.size()));
-    std::string code;
-    without_gil(kDriver, [&] {
-      std::vector<std::string> options = cuda::options_of(all[i].defines);
-      options.insert(options.end(), more.begin(), more.end());
-      code = cuda::cubin_of(all[i].source, architecture, 0, options);
-    });
-    return nb::bytes(code.data(), code.size());
+  const cuda::Variant variant = variant_at(i);
+  std::string code;
+  with_driver([&] {
+    std::vector<std::string> options = cuda::options_of(variant.defines);
+    options.insert(options.end(), more.begin(), more.end());
+    code = cuda::cubin_of(variant.source, architecture, 0, options);
   });
+  return nb::bytes(code.data(), code.size());
 }
 
 void announce() {

@@ -1,7 +1,8 @@
 #include "shape_rules.hpp"
+#include "types.hpp"
 
 #include <bit>
-#include <cstring>
+#include <iterator>
 #include <string>
 
 namespace nb = nanobind;
@@ -14,32 +15,20 @@ std::vector<Kernel>& table() {
   return kernels;
 }
 
-void append(const Kernel& kernel, const Attribute& attribute, nb::handle value,
-            std::vector<Int>& numbers) {
-  PyObject* const object = value.ptr();
+// One number; false for a value that has none.
+bool take_number(const Attribute& attribute, PyObject* value, bool floats, Int& number) {
   int overflow = 0;
-  Int number = 0;
-  if (object == Py_None) {
-    number = 0;
-  } else if (PyLong_Check(object)) {  // a bool counts as a number
-    number = PyLong_AsLongLongAndOverflow(object, &overflow);
-  } else if (PyFloat_Check(object)) {
-    number = std::bit_cast<Int>(PyFloat_AS_DOUBLE(object));
-  } else if (PyUnicode_Check(object) && attribute.words != nullptr) {
-    number = code_of(object, *attribute.words);
-    overflow = number < 0;
-  } else if (PyTuple_Check(object) || PyList_Check(object)) {
-    const nb::tuple members = nb::steal<nb::tuple>(PySequence_Tuple(object));
-    if (!members.is_valid()) throw nb::python_error();
-    for (nb::handle member : members) append(kernel, attribute, member, numbers);
-    return;
-  } else {
-    overflow = 1;
+  if (PyLong_Check(value)) {  // a bool counts as a number
+    number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    return overflow == 0;
   }
-  if (overflow != 0)
-    raise_argument(std::string(kernel.name) + ": expected a number of 64 bits for " +
-                   attribute.name);
-  numbers.push_back(number);
+  if (PyFloat_Check(value) && floats) {
+    number = std::bit_cast<Int>(PyFloat_AS_DOUBLE(value));
+    return true;
+  }
+  if (!PyUnicode_Check(value) || attribute.words == nullptr) return false;
+  number = code_of(value, *attribute.words);
+  return number >= 0;
 }
 
 }  // namespace
@@ -57,8 +46,6 @@ const IndexType& index_type(Int number) {
   return types[number];
 }
 
-namespace {
-
 const char* validate_numbers(const Kernel& kernel, const Call& call) {
   const int rank = kernel.inputs > 0 ? call.operands[0].tensor.layout.rank : 0;
   std::size_t expected = 0;
@@ -73,6 +60,8 @@ const char* validate_numbers(const Kernel& kernel, const Call& call) {
   }
   return call.number_count == expected ? nullptr : kNumbers;
 }
+
+namespace {
 
 const char* validate_type(const Results::One& one, const Tensor& output) {
   switch (one.type) {
@@ -176,13 +165,35 @@ Int code_of(PyObject* word, const Words& words) {
   return -1;
 }
 
+bool take_attribute(const Attribute& attribute, PyObject* value, const PyArray_Descr* constants,
+                    Int*& next, const Int* end) {
+  if (attribute.count == Attribute::two && constants != nullptr) {
+    if (end - next < 2) return false;
+    next[1] = 0;
+    next += 2;
+    return constant_of(value, constants, next[-2]);
+  }
+  const bool is_list = PyList_Check(value) || PyTuple_Check(value);
+  PyObject* const* const items = is_list ? PySequence_Fast_ITEMS(value) : &value;
+  const Py_ssize_t count = is_list ? PySequence_Fast_GET_SIZE(value) : 1;
+  if (count > end - next) return false;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!take_number(attribute, items[i], constants == nullptr, *next++)) return false;
+  return true;
+}
+
 std::vector<Int> numbers_of(const Kernel& kernel, const nb::dict& attributes) {
-  std::vector<Int> numbers;
+  Int numbers[kMaxValues];
+  Int* next = numbers;
   for (const Attribute& attribute : kernel.attributes) {
     PyObject* const value = PyDict_GetItemString(attributes.ptr(), attribute.name);
-    append(kernel, attribute, value == nullptr ? Py_None : value, numbers);
+    if (value == nullptr || value == Py_None)
+      *next++ = 0;
+    else if (!take_attribute(attribute, value, nullptr, next, std::end(numbers)))
+      raise_argument(std::string(kernel.name) + ": expected a number of 64 bits for " +
+                     attribute.name);
   }
-  return numbers;
+  return {numbers, next};
 }
 
 nb::object allocated(const char* call, const char* purpose, int rank, const npy_intp* dims,

@@ -8,10 +8,13 @@
 // bools as 0 and 1, words by their code, floats by the bits of a double, arrays one by one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "../cuda/host/queue.hpp"
@@ -216,6 +219,50 @@ struct Kernel {
   std::optional<ChecksIndices> checks_indices = {};
 };
 
+// `Kernel::run` of a kernel that has a plan, which `plan_of` makes of the call: `Plan::run` takes
+// the operands in order, and whether the output is private if it checks indices.
+template <auto plan_of, class Result, class Plan, class... Arguments>
+Int run_by(Result (Plan::*)(Arguments...) const, const Call& call) {
+  constexpr bool kChecks = !std::is_void_v<Result>;
+  constexpr std::size_t kOperands = sizeof...(Arguments) - (kChecks ? 2 : 1);
+  const Plan plan = plan_of(call);
+  const Operand* const o = call.operands;
+  const auto count = [&](std::size_t i) { return o[i].tensor.layout.count(); };
+  const Int last = count(kOperands - 1);
+  Status status;
+  const auto run = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    if constexpr (kChecks)
+      status = run_plan(plan, o[i].data..., call.output_is_private, call.threads);
+    else
+      run_plan(plan, o[i].data..., call.threads);
+  };
+  without_gil(kChecks ? last + count(kOperands - 2) : std::max(last, count(0)),
+              [&] { run(std::make_index_sequence<kOperands>()); });
+  return status.bad_index;
+}
+template <auto plan_of>
+Int run_planned(const Call& call) {
+  using Plan = std::invoke_result_t<decltype(plan_of), const Call&>;
+  return run_by<plan_of>(&Plan::run, call);
+}
+
+// `Kernel::enqueue` of the same plan, by a function of native/cuda/plans.hpp.
+template <auto plan_of, class Plan, class... Arguments>
+void enqueue_by(void (*launch)(const Plan&, Arguments...), const Call& call, cuda::Queue& queue) {
+  constexpr bool kChecks = (std::is_same_v<Arguments, bool> || ...);
+  const auto enqueue = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    if constexpr (kChecks)
+      launch(plan_of(call), call.operands[i].data..., call.output_is_private, queue);
+    else
+      launch(plan_of(call), call.operands[i].data..., queue);
+  };
+  enqueue(std::make_index_sequence<sizeof...(Arguments) - (kChecks ? 2 : 1)>());
+}
+template <auto plan_of, auto launch>
+void enqueue_planned(const Call& call, cuda::Queue& queue) {
+  enqueue_by<plan_of>(launch, call, queue);
+}
+
 // `Kernel::run` for a kernel of native/cpu/kernels with this number of operands.
 template <Status (*function)(const Work&), int operands>
 Int run_work(const Call& call) {
@@ -245,6 +292,8 @@ struct Registration {
 const Kernel& find_kernel(const std::string& name);
 const std::vector<Kernel>& all_kernels();
 
+// Returns what is wrong with the number of a call's attributes or with their words, or null.
+const char* validate_numbers(const Kernel& kernel, const Call& call);
 // Returns what does not fit together in a call with outputs, or null.
 const char* validate(const Kernel& kernel, const Call& call);
 // The same for inputs and attributes alone.
@@ -254,6 +303,12 @@ const char* validate_measured(const Kernel& kernel, const Call& call, Int size);
 
 // The position of a word; -1 for an unknown one.
 Int code_of(PyObject* word, const Words& words);
+
+// Writes the numbers of an attribute, which may be a list, and advances `next`; false for a value
+// that has none, or too many. `constants`: the type of constants; null if a constant comes as
+// numbers.
+bool take_attribute(const Attribute& attribute, PyObject* value, const PyArray_Descr* constants,
+                    Int*& next, const Int* end);
 
 // The attributes of a call as numbers, by their names; missing ones are 0.
 std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attributes);

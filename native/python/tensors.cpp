@@ -16,7 +16,7 @@ struct PyTorch {
   const dlpack::Exchange* exchange = nullptr;
   PyObject *empty_strided = nullptr, *keywords = nullptr;
   std::vector<std::pair<Int, PyObject*>> types;
-  PyObject *untyped_storage, *nbytes, *data_ptr, *storage_offset, *stride, *shape, *dtype;
+  PyObject *untyped_storage, *nbytes, *data_ptr;
 };
 PyTorch pytorch;
 
@@ -24,30 +24,8 @@ nb::object call(PyObject* object, PyObject* method) {
   return nb::steal(PyObject_CallMethodNoArgs(object, method));
 }
 
-bool number(const nb::object& value, Int& result) {
-  return value.is_valid() && integer_of(value.ptr(), result);
-}
-
-// By the tensor's own methods.
-bool read_by_methods(PyObject* tensor, void* address, Int bytes, Operand& operand) {
-  const nb::object dtype = nb::steal(PyObject_GetAttr(tensor, pytorch.dtype));
-  const nb::object shape = nb::steal(PyObject_GetAttr(tensor, pytorch.shape));
-  const nb::object stride = call(tensor, pytorch.stride);
-  Int sizes[kMaxRank], strides[kMaxRank], offset;
-  if (!dtype.is_valid() || !shape.is_valid() || !stride.is_valid() ||
-      !number(call(tensor, pytorch.storage_offset), offset) ||
-      set_type(descr_of_code(code_of_tensors(dtype.ptr())), operand) != nullptr)
-    return false;
-  const Int size = operand.tensor.element_size;
-  const int rank = integers_of_tuple(shape.ptr(), sizes);
-  return rank >= 0 && integers_of_tuple(stride.ptr(), strides) == rank &&
-         set_layout(rank, sizes, strides, size, operand) == nullptr &&
-         !__builtin_mul_overflow(offset, size, &offset) &&
-         set_address(address, offset, bytes, operand) == nullptr;
-}
-
-// By DLPack's exchange table, in a fifth of the time. The table checks nothing, and another thread
-// may have set other memory than the storage's, so its answer is compared with the storage.
+// By DLPack's exchange table. The table checks nothing, and another thread may have set other
+// memory than the storage's, so its answer is compared with the storage.
 bool read_by_table(PyObject* tensor, void* address, Int bytes, Operand& operand) {
   dlpack::Tensor found{};
   if (pytorch.exchange->tensor_of(tensor, &found) != 0 || found.device_type != dlpack::kCpu ||
@@ -66,15 +44,15 @@ bool read_by_table(PyObject* tensor, void* address, Int bytes, Operand& operand)
 }
 
 bool read_tensor(PyObject* tensor, Operand& operand, nb::object& storage) {
-  if (pytorch.empty_strided == nullptr) return false;
+  if (pytorch.exchange == nullptr) return false;
   storage = call(tensor, pytorch.untyped_storage);
-  Int bytes = 0;
-  void* address = nullptr;
-  if (!storage.is_valid() || !number(call(storage.ptr(), pytorch.nbytes), bytes)) return false;
+  if (!storage.is_valid()) return false;
+  Int size;
+  void* address;
+  const nb::object bytes = call(storage.ptr(), pytorch.nbytes);
   const nb::object pointer = call(storage.ptr(), pytorch.data_ptr);
-  return pointer.is_valid() && address_of(pointer.ptr(), address) &&
-         (pytorch.exchange != nullptr ? read_by_table : read_by_methods)(tensor, address, bytes,
-                                                                         operand);
+  return bytes.is_valid() && integer_of(bytes.ptr(), size) && pointer.is_valid() &&
+         address_of(pointer.ptr(), address) && read_by_table(tensor, address, size, operand);
 }
 
 // use_tensors(empty_strided, codes, table): `torch.empty_strided`, the code of each type that
@@ -92,11 +70,7 @@ void use_tensors(nb::object empty_strided, nb::dict codes, nb::object table) {
   pytorch.untyped_storage = name("untyped_storage");
   pytorch.nbytes = name("nbytes");
   pytorch.data_ptr = name("data_ptr");
-  pytorch.storage_offset = name("storage_offset");
-  pytorch.stride = name("stride");
-  pytorch.shape = name("shape");
-  pytorch.dtype = name("dtype");
-  pytorch.keywords = PyTuple_Pack(1, pytorch.dtype);
+  pytorch.keywords = PyTuple_Pack(1, name("dtype"));
   if (pytorch.keywords == nullptr) throw nb::python_error();
   for (auto [dtype, code] : codes)
     pytorch.types.emplace_back(nb::cast<Int>(code), nb::borrow(dtype).release().ptr());

@@ -14,9 +14,9 @@ from anydml._native import native  # noqa: E402 (PyTorch may be missing)
 from anydml.torch import _memory  # noqa: E402 (PyTorch may be missing)
 
 
-@pytest.fixture(params=["table", "methods"])
+@pytest.fixture(params=["table", "general"])
 def way(request):
-    """How tensors are read: by DLPack's exchange table where PyTorch has it, or by methods."""
+    """How tensors are read: by DLPack's exchange table, or without it by the general call."""
     if request.param == "table" and _memory.TABLE is None:
         pytest.skip("this PyTorch has no exchange table")
     table = _memory.TABLE if request.param == "table" else None

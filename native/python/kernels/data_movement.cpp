@@ -20,27 +20,16 @@ bool no_numbers(const FunctionCall&, Int*, Results&) { return true; }
 
 CastPlan cast_of(const Call& call) { return {call.operands[0].tensor, call.operands[1].tensor}; }
 
-Int cast_run(const Call& call) {
-  const Operand &in = call.operands[0], &out = call.operands[1];
-  without_gil(in.tensor.layout.count(),
-              [&] { run_plan(cast_of(call), in.data, out.data, call.threads); });
-  return -1;
-}
-
-void cast_enqueue(const Call& call, cuda::Queue& queue) {
-  cuda::cast(cast_of(call), call.operands[0].data, call.operands[1].data, queue);
-}
-
 const Registration cast{{
     .name = "cast",
     .inputs = 1,
     .outputs = 1,
     .attributes = {},
     .shape = cast_shape,
-    .run = cast_run,
+    .run = run_planned<cast_of>,
     .arguments = {{Argument::type}},
     .attribute_numbers = no_numbers,
-    .enqueue = cast_enqueue,
+    .enqueue = enqueue_planned<cast_of, cuda::cast>,
     .variants = cuda::data_movement_variants,
 }};
 
@@ -58,25 +47,14 @@ IdentityPlan identity_of(const Call& call) {
           std::bit_cast<double>(call.numbers[1]), std::bit_cast<double>(call.numbers[2])};
 }
 
-void identity_enqueue(const Call& call, cuda::Queue& queue) {
-  cuda::identity(identity_of(call), call.operands[0].data, call.operands[1].data, queue);
-}
-
-Int identity_run(const Call& call) {
-  const Operand &in = call.operands[0], &out = call.operands[1];
-  const IdentityPlan plan = identity_of(call);
-  without_gil(in.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
-  return -1;
-}
-
 const Registration identity{{
     .name = "identity",
     .inputs = 1,
     .outputs = 1,
     .attributes = {{"scaled"}, {"scale"}, {"bias"}},
     .shape = identity_shape,
-    .run = identity_run,
-    .enqueue = identity_enqueue,
+    .run = run_planned<identity_of>,
+    .enqueue = enqueue_planned<identity_of, cuda::identity>,
     .variants = cuda::data_movement_variants,
 }};
 
@@ -93,25 +71,14 @@ SequencePlan sequence_of(const Call& call) {
           std::bit_cast<double>(call.numbers[1])};
 }
 
-void sequence_enqueue(const Call& call, cuda::Queue& queue) {
-  cuda::sequence(sequence_of(call), call.operands[0].data, queue);
-}
-
-Int sequence_run(const Call& call) {
-  const Operand& out = call.operands[0];
-  const SequencePlan plan = sequence_of(call);
-  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, out.data, call.threads); });
-  return -1;
-}
-
 const Registration fill_sequence{{
     .name = "fill_sequence",
     .inputs = 0,
     .outputs = 1,
     .attributes = {{"start"}, {"delta"}},
     .shape = sequence_shape,
-    .run = sequence_run,
-    .enqueue = sequence_enqueue,
+    .run = run_planned<sequence_of>,
+    .enqueue = enqueue_planned<sequence_of, cuda::sequence>,
     .variants = cuda::data_movement_variants,
 }};
 
@@ -184,17 +151,6 @@ PaddingPlan tiling_of(const Call& call) {
   return {call.operands[0].tensor, call.operands[1].tensor, kNoStarts, PaddingMode::wrap};
 }
 
-void tile_enqueue(const Call& call, cuda::Queue& queue) {
-  cuda::pad(tiling_of(call), call.operands[0].data, call.operands[1].data, queue);
-}
-
-Int tile_run(const Call& call) {
-  const Operand &in = call.operands[0], &out = call.operands[1];
-  const PaddingPlan plan = tiling_of(call);
-  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
-  return -1;
-}
-
 // arguments: the repeats, for the last axes.
 bool tile_numbers(const FunctionCall& call, Int* numbers, Results&) {
   const int rank = call.inputs[0].tensor.layout.rank;
@@ -215,10 +171,10 @@ const Registration tile{{
     .outputs = 1,
     .attributes = {{"repeats", nullptr, Attribute::per_axis}},
     .shape = tile_shape,
-    .run = tile_run,
+    .run = run_planned<tiling_of>,
     .arguments = {{Argument::integers}},
     .attribute_numbers = tile_numbers,
-    .enqueue = tile_enqueue,
+    .enqueue = enqueue_planned<tiling_of, cuda::pad>,
     .variants = cuda::copy_variants,
 }};
 
@@ -251,17 +207,6 @@ PaddingPlan padding_of(const Call& call) {
           call.numbers + 3,
           static_cast<PaddingMode>(call.numbers[0]),
           {static_cast<uint64_t>(call.numbers[1]), static_cast<uint64_t>(call.numbers[2])}};
-}
-
-void pad_enqueue(const Call& call, cuda::Queue& queue) {
-  cuda::pad(padding_of(call), call.operands[0].data, call.operands[1].data, queue);
-}
-
-Int pad_run(const Call& call) {
-  const Operand &in = call.operands[0], &out = call.operands[1];
-  const PaddingPlan plan = padding_of(call);
-  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
-  return -1;
 }
 
 // The users' words: NumPy's word for a reflection comes after the kernel's own.
@@ -301,10 +246,10 @@ const Registration pad{{
                    {"starts", nullptr, Attribute::per_axis},
                    {"ends", nullptr, Attribute::per_axis}},
     .shape = pad_shape,
-    .run = pad_run,
+    .run = run_planned<padding_of>,
     .arguments = {{Argument::integers}, {Argument::word, &kModesOfCalls}, {Argument::constant}},
     .attribute_numbers = pad_numbers,
-    .enqueue = pad_enqueue,
+    .enqueue = enqueue_planned<padding_of, cuda::pad>,
     .variants = cuda::data_movement_variants,
 }};
 

@@ -18,35 +18,6 @@ Plan plan_of(const Call& call) {
           static_cast<OutOfRange>(call.numbers[1])};
 }
 
-template <class Plan>
-Int run(const Call& call) {
-  const Plan plan = plan_of<Plan>(call);
-  const Operand* const o = call.operands;
-  Status status;
-  without_gil(plan.output.layout.count() + plan.indices.layout.count(), [&] {
-    status = run_plan(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, call.threads);
-  });
-  return status.bad_index;
-}
-
-void enqueue(const GatherPlan& plan, const Call& call, cuda::Queue& queue) {
-  const Operand* const o = call.operands;
-  cuda::gather(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, queue);
-}
-void enqueue(const GatherElementsPlan& plan, const Call& call, cuda::Queue& queue) {
-  const Operand* const o = call.operands;
-  cuda::gather_elements(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, queue);
-}
-void enqueue(const GatherNdPlan& plan, const Call& call, cuda::Queue& queue) {
-  const Operand* const o = call.operands;
-  cuda::gather_nd(plan, o[0].data, o[1].data, o[2].data, call.output_is_private, queue);
-}
-
-template <class Plan>
-void enqueue(const Call& call, cuda::Queue& queue) {
-  enqueue(plan_of<Plan>(call), call, queue);
-}
-
 // Unless a bad index is an error, an index needs at least one element on its axis.
 bool lacks_elements(const Call& call, const Layout& lookup, Int size) {
   return call.numbers[1] != static_cast<Int>(OutOfRange::raise) && size == 0 && lookup.count() != 0;
@@ -76,10 +47,10 @@ const Registration gather{{
     .outputs = 1,
     .attributes = {{"axis"}, {"clamp", &kModes}},
     .shape = shape,
-    .run = run<GatherPlan>,
+    .run = run_planned<plan_of<GatherPlan>>,
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .attribute_numbers = axis_numbers<2>,
-    .enqueue = enqueue<GatherPlan>,
+    .enqueue = enqueue_planned<plan_of<GatherPlan>, cuda::gather>,
     .variants = cuda::gather_variants,
     .checks_indices = ChecksIndices{.indices = 1, .data = 0},
 }};
@@ -106,10 +77,10 @@ const Registration gather_elements{{
     .outputs = 1,
     .attributes = {{"axis"}, {"clamp", &kModes}},
     .shape = elements_shape,
-    .run = run<GatherElementsPlan>,
+    .run = run_planned<plan_of<GatherElementsPlan>>,
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .attribute_numbers = axis_numbers<2>,
-    .enqueue = enqueue<GatherElementsPlan>,
+    .enqueue = enqueue_planned<plan_of<GatherElementsPlan>, cuda::gather_elements>,
     .variants = cuda::gather_variants,
     .checks_indices = ChecksIndices{.indices = 1, .data = 0},
 }};
@@ -149,10 +120,10 @@ const Registration gather_nd{{
     .outputs = 1,
     .attributes = {{"batch_dims"}, {"clamp", &kModes}},
     .shape = nd_shape,
-    .run = run<GatherNdPlan>,
+    .run = run_planned<plan_of<GatherNdPlan>>,
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .attribute_numbers = nd_numbers,
-    .enqueue = enqueue<GatherNdPlan>,
+    .enqueue = enqueue_planned<plan_of<GatherNdPlan>, cuda::gather_nd>,
     .variants = cuda::gather_variants,
     .checks_indices = ChecksIndices{.indices = 1, .data = 0},
 }};

@@ -41,17 +41,8 @@ bool has_negative(const Operand& lengths) {
 }
 
 Int reverse_run(const Call& call) {
-  const Operand &in = call.operands[0], &lengths = call.operands[1], &out = call.operands[2];
-  if (call.output_is_private && has_negative(lengths)) return kDeclined;
-  const ReversePlan plan = reverse_of(call);
-  without_gil(out.tensor.layout.count(),
-              [&] { run_plan(plan, in.data, lengths.data, out.data, call.threads); });
-  return -1;
-}
-
-void reverse_enqueue(const Call& call, cuda::Queue& queue) {
-  cuda::reverse_subsequences(reverse_of(call), call.operands[0].data, call.operands[1].data,
-                             call.operands[2].data, queue);
+  const bool declined = call.output_is_private && has_negative(call.operands[1]);
+  return declined ? kDeclined : run_planned<reverse_of>(call);
 }
 
 const Registration reverse_subsequences{{
@@ -63,7 +54,7 @@ const Registration reverse_subsequences{{
     .run = reverse_run,
     .arguments = {{Argument::integer}},
     .attribute_numbers = axis_numbers<1>,
-    .enqueue = reverse_enqueue,
+    .enqueue = enqueue_planned<reverse_of, cuda::reverse_subsequences>,
     .variants = cuda::image_variants,
 }};
 
@@ -99,25 +90,14 @@ UpsamplePlan upsample_of(const Call& call) {
           call.numbers[0] != 0};
 }
 
-void upsample_enqueue(const Call& call, cuda::Queue& queue) {
-  cuda::upsample(upsample_of(call), call.operands[0].data, call.operands[1].data, queue);
-}
-
-Int upsample_run(const Call& call) {
-  const Operand &in = call.operands[0], &out = call.operands[1];
-  const UpsamplePlan plan = upsample_of(call);
-  without_gil(out.tensor.layout.count(), [&] { run_plan(plan, in.data, out.data, call.threads); });
-  return -1;
-}
-
 const Registration upsample{{
     .name = "upsample",
     .inputs = 1,
     .outputs = 1,
     .attributes = {{"mode", &kInterpolations}, {"height"}, {"width"}},
     .shape = upsample_shape,
-    .run = upsample_run,
-    .enqueue = upsample_enqueue,
+    .run = run_planned<upsample_of>,
+    .enqueue = enqueue_planned<upsample_of, cuda::upsample>,
     .variants = cuda::image_variants,
 }};
 

@@ -69,19 +69,7 @@ const char* elements_of(const Call& call, const Int* numbers) {
   return mean || numbers[1] != 0 ? nullptr : "include_self: only a mean leaves out the element";
 }
 
-template <class Plan>
-Int run(const Plan& plan, const Call& call, Int elements) {
-  const Operand* const o = call.operands;
-  Status status;
-  without_gil(elements, [&] {
-    status = run_plan(plan, o[0].data, o[1].data, o[2].data, o[3].data, call.output_is_private,
-                      call.threads);
-  });
-  return status.bad_index;
-}
-
-// ---- scatter_elements
-// ----------------------------------------------------------------------------
+// ---- scatter_elements ---------------------------------------------------------------------------
 
 ScatterPlan elements_plan(const Call& call) {
   const Operand* const o = call.operands;
@@ -102,18 +90,6 @@ const char* elements_shape(const Call& call, Results& results) {
   return elements_of(call, call.numbers + 1);
 }
 
-Int elements_run(const Call& call) {
-  const ScatterPlan plan = elements_plan(call);
-  const Int elements = plan.output.layout.count() + plan.indices.layout.count();
-  return run(plan, call, elements);
-}
-
-void elements_enqueue(const Call& call, cuda::Queue& queue) {
-  const Operand* const o = call.operands;
-  cuda::scatter_elements(elements_plan(call), o[0].data, o[1].data, o[2].data, o[3].data,
-                         call.output_is_private, queue);
-}
-
 // arguments: axis, reduction.
 bool elements_numbers(const FunctionCall& call, Int* numbers, Results& results) {
   if (!axis_numbers<1>(call, numbers, results)) return false;
@@ -128,10 +104,10 @@ const Registration scatter_elements{{
     .outputs = 1,
     .attributes = {{"axis"}, {"reduction", &kCalled}, {"include_self"}},
     .shape = elements_shape,
-    .run = elements_run,
+    .run = run_planned<elements_plan>,
     .arguments = {{Argument::integer}, {Argument::word_or_none, &kWords}},
     .attribute_numbers = elements_numbers,
-    .enqueue = elements_enqueue,
+    .enqueue = enqueue_planned<elements_plan, cuda::scatter_elements>,
     .variants = cuda::scatter_variants,
     .checks_indices = ChecksIndices{.indices = 1, .data = 0},
 }};
@@ -161,18 +137,6 @@ const char* nd_shape(const Call& call, Results& results) {
   return elements_of(call, call.numbers);
 }
 
-Int nd_run(const Call& call) {
-  const ScatterNdPlan plan = nd_plan(call);
-  const Int elements = plan.output.layout.count() + plan.updates.layout.count();
-  return run(plan, call, elements);
-}
-
-void nd_enqueue(const Call& call, cuda::Queue& queue) {
-  const Operand* const o = call.operands;
-  cuda::scatter_nd(nd_plan(call), o[0].data, o[1].data, o[2].data, o[3].data,
-                   call.output_is_private, queue);
-}
-
 // arguments: reduction.
 bool nd_numbers(const FunctionCall& call, Int* numbers, Results&) {
   numbers[0] = canonical_reduction(call.arguments[0]);
@@ -186,10 +150,10 @@ const Registration scatter_nd{{
     .outputs = 1,
     .attributes = {{"reduction", &kCalled}, {"include_self"}},
     .shape = nd_shape,
-    .run = nd_run,
+    .run = run_planned<nd_plan>,
     .arguments = {{Argument::word_or_none, &kWords}},
     .attribute_numbers = nd_numbers,
-    .enqueue = nd_enqueue,
+    .enqueue = enqueue_planned<nd_plan, cuda::scatter_nd>,
     .variants = cuda::scatter_variants,
     .checks_indices = ChecksIndices{.indices = 1, .data = 0},
 }};
