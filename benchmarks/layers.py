@@ -92,8 +92,9 @@ class Ours:
         return self.graph.add(x, y, fused_activation=dml.ActivationRelu() if relu else None)
 
     def pool(self, x: Any) -> Any:
-        pads = {"start_padding": (1, 1), "end_padding": (1, 1)}
-        return self.graph.max_pooling(x, window_size=(3, 3), strides=(2, 2), **pads)
+        return self.graph.max_pooling(
+            x, window_size=(3, 3), strides=(2, 2), start_padding=(1, 1), end_padding=(1, 1)
+        )
 
     def mean(self, x: Any) -> Any:
         return self.graph.reduce(x, function="AVERAGE", axes=(2, 3))

@@ -4,6 +4,8 @@
 - src/anydml/functions/_public.py: the imports of all array functions, the only list of them;
 - src/anydml/core/_literals.py: the words of native/common/*.def, for type checkers;
 - src/anydml/portable/_tables.py: their tables, for an installation without native modules;
+- src/anydml/graphs/_functions.pyi, src/anydml/devices/_results.pyi: the functions of `GraphBuilder`
+  and the results of compiled operators, for type checkers and editors;
 - docs/names.md, docs/array-functions.md: the first table of each.
 
 A test compares the committed files with what it gives.
@@ -11,11 +13,17 @@ A test compares the committed files with what it gives.
 
 from __future__ import annotations
 
+import ast
+import builtins
 import inspect
+import keyword
+import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +33,12 @@ from anydml.core.levels import FeatureLevel
 from anydml.functions._function import SPECS
 from anydml.functions._scatter import NAMES as REDUCTIONS
 from anydml.functions.pad import PADDING_SYNONYMS
+from anydml.graphs.directmlx import functions, names_of, output_name
+from anydml.graphs.signatures import function_named
 from anydml.ops._computed import Computed
+from anydml.ops._descriptor import Descriptor
 from anydml.ops._family import Family
+from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
 
@@ -37,12 +49,21 @@ FUNCTIONS = ROOT / "src" / "anydml" / "functions"
 PUBLIC = FUNCTIONS / "_public.py"
 LITERALS = ROOT / "src" / "anydml" / "core" / "_literals.py"
 TABLES = ROOT / "src" / "anydml" / "portable" / "_tables.py"
+GRAPH_FUNCTIONS = ROOT / "src" / "anydml" / "graphs" / "_functions.pyi"
+RESULTS = ROOT / "src" / "anydml" / "devices" / "_results.pyi"
 LEVELS = ROOT / "tests" / "conformance" / "page_levels.tsv"
 
 
 def modules() -> dict[Path, str]:
     """The text of every module that is written, by its path."""
-    return {IMPORTS: imports(), PUBLIC: public_functions(), LITERALS: literals(), TABLES: tables()}
+    return {
+        IMPORTS: imports(),
+        PUBLIC: public_functions(),
+        LITERALS: literals(),
+        TABLES: tables(),
+        GRAPH_FUNCTIONS: graph_functions(),
+        RESULTS: results(),
+    }
 
 
 def imports() -> str:
@@ -200,6 +221,188 @@ def _literal(value: Any, indent: str = "") -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_literal, value))})"
     return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def graph_functions() -> str:
+    """The stub of the functions of `GraphBuilder`."""
+    names: dict[tuple[type[Descriptor], ...], list[str]] = {}
+    for name, kinds in functions().items():
+        names.setdefault(kinds, []).append(f"{name}_" if keyword.iskeyword(name) else name)
+    body: list[str] = []
+    imports = {"Expression": "anydml.graphs.build"}
+    tuples: set[tuple[str, ...]] = set()
+    for kinds, spellings in names.items():
+        first, *others = sorted(spellings, key=lambda name: (len(name), name))
+        parameters = inspect.signature(function_named(first)).parameters.values()
+        for item in parameters:
+            imports.update(_sources(kinds, str(item.annotation)))
+        outputs = kinds[-1].tensor_fields(Role.OUTPUT)
+        wanted = [names_of(info)[-1] for info in outputs if info.optional]
+        forms = [*product((False, True), repeat=len(wanted))]
+        if len(wanted) == len(outputs):
+            forms.remove((False,) * len(outputs))
+        results = []
+        for form in forms:
+            chosen = dict(zip(wanted, form, strict=True))
+            made = [info for info in outputs if chosen.get(names_of(info)[-1], True)]
+            result = "tuple[Expression, ...]" if outputs[0].many else "Expression"
+            if len(made) > 1:
+                fields = tuple(map(output_name, made))
+                tuples.add(fields)
+                result = _tuple_name(fields)
+            results.append(result)
+            body += ["    @overload"] * (len(forms) > 1)
+            body += _method(first, parameters, chosen, result)
+        if len(forms) > 1:  # of bools that are variables
+            body += [
+                "    @overload",
+                *_method(first, parameters, {}, " | ".join(dict.fromkeys(results))),
+            ]
+        body += [f"    {name} = {first}" for name in others]
+    lines = [
+        f'"""Functions of `GraphBuilder`. {_WRITTEN}."""',
+        "",
+        "# fmt: off",
+        "# ruff: noqa: A003, I001, E501",
+        "from collections.abc import Sequence",
+        "from typing import Literal, NamedTuple, overload",
+        "",
+        *(
+            f"from {module} import {name}"
+            for module, name in sorted((m, n) for n, m in imports.items())
+        ),
+        "",
+    ]
+    for fields in sorted(tuples):
+        lines += [f"class {_tuple_name(fields)}(NamedTuple):"]
+        hides = dict.fromkeys(dir(tuple), "  # type: ignore[assignment]")  # `index`
+        lines += [f"    {name}: Expression{hides.get(name, '')}" for name in fields]
+    return "\n".join([*lines, "class Functions:", *body, ""])
+
+
+def _method(
+    name: str, parameters: Iterable[inspect.Parameter], chosen: dict[str, bool], result: str
+) -> list[str]:
+    """The lines of a stub's method, with the optional outputs that are chosen."""
+    shown = ["self"]
+    for item in parameters:
+        if item.kind is item.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        annotation, default = item.annotation, f" = {_literal(item.default)}"
+        if item.name in chosen:
+            annotation = f"Literal[{chosen[item.name]}]"
+        if item.default is item.empty or chosen.get(item.name):
+            default = ""
+        if item.name != "self":
+            shown.append(f"{item.name}: {annotation}{default}")
+    items = [f"{item}," for item in shown[:-1]] + [f"{shown[-1]}) -> {result}: ..."]
+    whole = " ".join(item.replace(" ", "\0") for item in items)  # lines end between parameters
+    lines = textwrap.wrap(
+        f"def\0{name}({whole}",
+        98,
+        subsequent_indent=" " * 4,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [f"    {line}".replace("\0", " ") for line in lines]
+
+
+def _sources(kinds: Iterable[type[Descriptor]], annotation: str) -> Iterator[tuple[str, str]]:
+    """The names in an annotation of operators, each with the module that defines it."""
+    names = {*re.findall(r"[A-Za-z]\w+", annotation)} - {"Expression", "None", "Sequence"}
+    for name in names - {*dir(builtins)}:
+        for base in (base for kind in kinds for base in kind.__mro__):
+            module = sys.modules[base.__module__]
+            if name in vars(module):
+                tree = ast.parse(inspect.getsource(module))
+                yield (
+                    name,
+                    next(
+                        (
+                            node.module or ""
+                            for node in tree.body
+                            if isinstance(node, ast.ImportFrom)
+                            and any(alias.name == name for alias in node.names)
+                        ),
+                        module.__name__,
+                    ),
+                )
+                break
+
+
+def _tuple_name(fields: Iterable[str]) -> str:
+    return "_" + "".join(field.title().replace("_", "") for field in fields)
+
+
+def results() -> str:
+    """The stub of the results of compiled operators."""
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for kind in dict.fromkeys(OPERATORS.values()):
+        outputs = kind.tensor_fields(Role.OUTPUT)
+        if not any(info.optional for info in outputs):  # those depend on the descriptor
+            is_one = len(outputs) == 1 and not outputs[0].many
+            fields = () if is_one else tuple(info.attribute for info in outputs)
+            kinds.setdefault(fields, []).append(kind.__name__)
+    types, calls = list[str](), list[str]()
+    for fields, names in kinds.items():
+        made = "{}" if not fields else "tuple[{}, ...]"
+        if len(fields) > 1:
+            made = f"{_tuple_name(fields)}[{{}}]"
+            types += [f"class {_tuple_name(fields)}(NamedTuple, Generic[_Member]):"]
+            types += [f"    {name}: _Member" for name in fields]
+        for bound, member in (("Plain", "NDArray[Any]"), ("Other", "Other")):
+            calls += ["    @overload", "    def __call__("]
+            calls += _filled(f"self: Results[{' | '.join(names)}], /,", 8)
+            calls += [f"        *inputs: {bound} | Sequence[{bound}],"]
+            calls += [f"        **bindings: {bound} | Sequence[{bound}],"]
+            calls += [f"    ) -> {made.format(member)}: ..."]
+    listed = ", ".join(sorted(name for names in kinds.values() for name in names))
+    return _RESULTS.format(
+        written=_WRITTEN,
+        names="\n".join(_filled(listed, 4)),
+        types="\n".join(types),
+        calls="\n".join(calls),
+    )
+
+
+_RESULTS = '''"""Results of compiled operators. {written}."""
+
+# fmt: off
+# ruff: noqa: I001, E501, PLC0105
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, overload
+
+from numpy.typing import NDArray
+from typing_extensions import TypeVar
+
+from anydml.ops import (
+{names},
+)
+from anydml.ops._descriptor import Descriptor
+
+class Exporter(Protocol):
+    def __dlpack__(self) -> Any: ...
+
+Plain: TypeAlias = NDArray[Any] | bytes | bytearray | memoryview
+Other = TypeVar("Other", bound=Exporter)
+Desc = TypeVar("Desc", bound=Descriptor, covariant=True, default=Descriptor)
+_Member = TypeVar("_Member")
+
+{types}
+
+class Results(Generic[Desc]):
+{calls}
+    @overload
+    def __call__(
+        self, /,
+        *inputs: Plain | Exporter | Sequence[Plain | Exporter],
+        **bindings: Plain | Exporter | Sequence[Plain | Exporter],
+    ) -> Any: ...
+'''
+
+
+def _filled(text: str, indent: int) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=" " * indent, subsequent_indent=" " * indent)
 
 
 def literals() -> str:

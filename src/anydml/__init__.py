@@ -26,6 +26,7 @@ from anydml.core.errors import (
     IndexOutOfRangeError,
     InvalidDescriptorError,
     MissingKernelError,
+    MissingPackageError,
     ModelError,
     Violation,
 )
@@ -67,13 +68,7 @@ if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
 
     def __getattr__(name: str) -> _ModuleType:
         if name in ("dask", "jax", "pydirectml", "torch"):  # each loads its library
-            try:
-                return _import_module(f"anydml.{name}")
-            except ModuleNotFoundError as error:
-                if (error.name or "").partition(".")[0] != name:
-                    raise
-                message = f"anydml.{name}: expected the package {name}, which is not installed"
-                raise ModuleNotFoundError(message, name=name) from error
+            return _import_module(f"anydml.{name}")
         called = None if name.startswith("_") else _function_called(name)
         hint = f"; use {called}" if called else ""
         raise AttributeError(f"module 'anydml' has no attribute {name!r}{hint}")
@@ -103,6 +98,7 @@ __all__ = [
     "InvalidDescriptorError",
     "MemoryPool",
     "MissingKernelError",
+    "MissingPackageError",
     "ModelError",
     "Operator",
     "OperatorNode",

@@ -293,3 +293,12 @@ def test_an_argument_that_is_none_is_left_out():
     x = graph.input("x", dml.TensorDesc("FLOAT32", (1, 1, 4, 4)))
     w = graph.input("w", dml.TensorDesc("FLOAT32", (1, 1, 3, 3)))
     assert graph.convolution(x, w, None, strides=None, group_count=None).sizes == (1, 1, 2, 2)
+
+
+def test_an_operator_without_any_of_its_optional_outputs_is_refused():
+    graph = dml.GraphBuilder()
+    tensor = dml.TensorDesc("FLOAT32", (1, 1, 4, 4))
+    x, w, r = (graph.input(name, tensor) for name in "xwr")
+    message = "RNN: expected at least one of output_sequence, output_single, got none; pass"
+    with pytest.raises(dml.ArgumentTypeError, match=message):
+        graph.rnn(x, w, r, activation_descs=[dml.ActivationRelu()], direction="FORWARD")

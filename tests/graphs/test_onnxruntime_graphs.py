@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import pickle
-import subprocess
 import sys
 import threading
 
@@ -380,24 +379,6 @@ def test_a_forked_process(device):
     child.join(60)
     assert child.exitcode == 0
     assert results.get() == expected
-
-
-@pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
-def test_without_onnx_runtime(missing):
-    code = f"""
-import sys
-sys.modules["{missing}"] = None
-import anydml as dml
-from anydml.devices.backends import backends_here
-assert "onnxruntime" not in backends_here()
-try:
-    dml.Device("onnxruntime")
-except dml.DeviceError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    expected = f"Device('onnxruntime') needs {missing}: pip install anydml[onnxruntime]\n"
-    assert done.stdout == expected
 
 
 def test_an_old_onnx_runtime(monkeypatch):

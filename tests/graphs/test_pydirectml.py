@@ -394,7 +394,8 @@ def test_errors_of_programs(program):
     assert done.stderr.startswith('Traceback (most recent call last):\n  File "programs/main.py"')
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
     done = program("sys.modules['PIL'] = None\nfrom PIL import Image", "programs/main.py")
-    assert done.stderr == "Error: programs/main.py needs Pillow: pip install pillow\n"
+    assert done.stderr.startswith("Error: programs/main.py: expected the module PIL, which is not")
+    assert done.stderr.endswith("pip install 'anydml[image]'`\n")
 
 
 def test_outputs_are_saved(program, tmp_path):

@@ -121,7 +121,7 @@ def test_members_of_pictures_elsewhere_are_warned_of(tmp_path):
 def test_without_pillow(tmp_path, folders, monkeypatch):
     picture(3).save(tmp_path / "a.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    message = r"Images need Pillow: pip install pillow"
+    message = r"Images need Pillow: .*pip install 'anydml\[image\]'"
     with pytest.raises(ModelError, match=message):
         first_values(tmp_path, from_file(), "f4")
     with pytest.raises(ModelError, match=message):

@@ -40,6 +40,13 @@ def test_check_says_where_nodes_run_and_what_was_removed(capsys, written):
     assert "Lowest feature level that accepts the operators: 5_1 (DirectML 1.9.0" in out
 
 
+def test_check_of_a_single_node(capsys, written):
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, [2])}, {"y": FLOAT})
+    status, out, _ = run(capsys, "check", written(model))
+    assert status == 0
+    assert "\n1 node: 1 in 1 graph, 0 alone, 0 on the CPU, 0 refused" in f"\n{out}"
+
+
 def test_check_of_a_lower_level_names_nodes_and_what_accepts_them(capsys, written):
     path = written(attention())
     status, out, _ = run(capsys, "check", path, "--windows", "22H2")

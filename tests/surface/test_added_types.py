@@ -235,7 +235,8 @@ class TestLibraries:
                     print(error)
             """
         ) == [
-            "dtype: expected a type that NumPy has, got bfloat16; pip install ml_dtypes adds it",
+            "dtype: expected a type that NumPy has, got bfloat16; "
+            "`pip install 'anydml[bfloat16]'` adds it",
             "out: expected bfloat16, got float16",
         ]
 

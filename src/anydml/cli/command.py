@@ -314,7 +314,8 @@ def show(
     """Draw a JSON model, an ONNX model or a graph (.bin, or JSON) as SVG.
 
     Operators and tensors are boxes, with the sizes and types of what goes from one to the next.
-    What the feature level refuses is red. Nothing is run. Needs igraph (`pip install igraph`).
+    What the feature level refuses is red. Nothing is run. Needs igraph
+    (`pip install 'anydml[show]'`).
     """
     if is_onnx(model):
         picture = draw_onnx(model, feature_level, shapes, dims)

@@ -365,6 +365,11 @@ def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
+def counted(count: int, noun: str) -> str:
+    """A count and its noun, as in "1 node" and "2 nodes"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def short_repr(value: Any, limit: int = 60, short: reprlib.Repr = _SHORT) -> str:
     """A short form of a value for a message, whatever its size and depth."""
     try:

@@ -10,7 +10,8 @@
     ├── ArgumentTypeError        (TypeError)     … is of a kind or type that is not taken
     ├── ModelError               (ValueError)    a JSON model or descriptor cannot be read or run
     ├── DeviceError              (RuntimeError)  a device that this machine does not have
-    │   └── MissingKernelError                   an operator that a device has no kernel for
+    │   ├── MissingKernelError                   an operator that a device has no kernel for
+    │   └── MissingPackageError (ModuleNotFoundError)  a package that an extra installs
     └── AllocationError          (MemoryError)   memory for a result or for scratch is not there
 
 Every message names the tensor or argument, the rule, what was got and what would be accepted.
@@ -164,6 +165,32 @@ class MissingKernelError(DeviceError):
 
     def __reduce__(self) -> tuple[type[MissingKernelError], tuple[str, str]]:
         return type(self), (self.operator, self.backend)
+
+
+class MissingPackageError(DeviceError, ModuleNotFoundError):
+    """A package that a part of anydml needs is not installed.
+
+    Attributes
+    ----------
+    name : str
+        The module that could not be imported.
+    user : str
+        What needs it.
+    install : str
+        What ``pip install`` takes to install it, as ``anydml[jax]``.
+    """
+
+    def __init__(self, user: str, name: str, install: str) -> None:
+        self.user = user
+        self.install = install
+        message = (
+            f"{user}: expected the module {name}, which is not installed; "
+            f"install it with `pip install '{install}'`"
+        )
+        ModuleNotFoundError.__init__(self, message, name=name)
+
+    def __reduce__(self) -> tuple[type[MissingPackageError], tuple[str, str | None, str]]:
+        return type(self), (self.user, self.name, self.install)
 
 
 class AllocationError(AnyDMLError, MemoryError):

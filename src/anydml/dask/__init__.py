@@ -8,9 +8,12 @@ under their own names, too.
 from collections.abc import Callable
 from typing import Any
 
-from anydml.dask._calls import call_of
+from anydml.core.extras import name_missing_package
 from anydml.functions._dispatch import function_of
 from anydml.functions._function import SPECS
+
+with name_missing_package("anydml.dask", "anydml[dask]"):
+    from anydml.dask._calls import call_of
 
 __all__: list[str] = []
 

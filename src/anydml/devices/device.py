@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from anydml.core._json import short_repr
 from anydml.core._literals import OutOfRange
 from anydml.core.errors import DeviceError, Violation
@@ -12,6 +14,8 @@ from anydml.graphs.check import minimum_level, violations
 from anydml.graphs.compiled import CompiledGraph
 from anydml.graphs.desc import GraphDesc
 from anydml.ops._descriptor import Descriptor
+
+Kind = TypeVar("Kind", bound=Descriptor)
 
 
 class Device:
@@ -90,7 +94,7 @@ class Device:
             return minimum_level(desc)
         return checked_kind(desc).minimum_level()
 
-    def create_operator(self, desc: Descriptor, *, out_of_range: OutOfRange = "raise") -> Operator:
+    def create_operator(self, desc: Kind, *, out_of_range: OutOfRange = "raise") -> Operator[Kind]:
         """An operator for the descriptor, after checking every rule of its page.
 
         Parameters

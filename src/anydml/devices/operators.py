@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core._literals import OutOfRange
@@ -22,10 +22,13 @@ from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 
 if TYPE_CHECKING:
+    from anydml.devices._results import Desc, Results
     from anydml.devices.device import Device
+else:
+    Desc, Results = TypeVar("Desc", covariant=True), Generic
 
 
-class Operator:
+class Operator(Generic[Desc]):
     """A descriptor that has passed every check on a device.
 
     Made by `Device.create_operator`, or directly: the check is the constructor's, and what has been
@@ -48,9 +51,7 @@ class Operator:
         An argument of another kind.
     """
 
-    def __init__(
-        self, desc: Descriptor, device: Device, out_of_range: OutOfRange = "raise"
-    ) -> None:
+    def __init__(self, desc: Desc, device: Device, out_of_range: OutOfRange = "raise") -> None:
         level = getattr(device, "feature_level", None)
         if not isinstance(level, FeatureLevel):
             raise ArgumentTypeError(f"device: expected a Device, got {short_repr(device)}")
@@ -69,7 +70,7 @@ class Operator:
         self._out_of_range = out_of_range
 
     @property
-    def desc(self) -> Descriptor:
+    def desc(self) -> Desc:
         """The descriptor."""
         return self._desc
 
@@ -83,13 +84,13 @@ class Operator:
         """The effect of an index outside its axis: ``"raise"`` or ``"clamp"``."""
         return self._out_of_range
 
-    def __reduce__(self) -> tuple[type[Operator], tuple[Descriptor, Device, str]]:
+    def __reduce__(self) -> tuple[type[Operator], tuple[Desc, Device, str]]:
         return type(self), (self._desc, self._device, self._out_of_range)
 
     def __repr__(self) -> str:
         return f"<Operator {self.desc!r} on {self.device!r}>"
 
-    def compile(self, *, allow_half_precision: bool = False) -> CompiledOperator:
+    def compile(self, *, allow_half_precision: bool = False) -> CompiledOperator[Desc]:
         """Choose the kernel and lay out its plan.
 
         Parameters
@@ -105,7 +106,7 @@ class Operator:
         return CompiledOperator(self, allow_half_precision)
 
 
-class CompiledOperator(Compiled):
+class CompiledOperator(Compiled, Results[Desc]):
     """An operator that is ready to run; may be dispatched from several threads at once.
 
     Made by `Operator.compile`.
@@ -113,7 +114,7 @@ class CompiledOperator(Compiled):
 
     def __init__(
         self,
-        operator: Operator,
+        operator: Operator[Desc],
         allow_half_precision: bool = False,
         owned: Mapping[str, Any] | None = None,
     ) -> None:
@@ -134,7 +135,7 @@ class CompiledOperator(Compiled):
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc!r} on {self.operator.device!r}>"
 
-    def initialize(self, /, **bindings: Any) -> CompiledOperator:
+    def initialize(self, /, **bindings: Any) -> CompiledOperator[Desc]:
         """A compiled operator that owns a copy of its OWNED_BY_DML inputs.
 
         Parameters
@@ -151,40 +152,44 @@ class CompiledOperator(Compiled):
         allows_half = self.program.allows_half
         return CompiledOperator(self.operator, allows_half, self._copies(bindings))
 
-    def __call__(self, /, *inputs: Any, **bindings: Any) -> Any:
-        """Run on inputs, allocate the outputs and return them.
+    if not TYPE_CHECKING:  # `_results.pyi` has the types of results
 
-        Parameters
-        ----------
-        *inputs, **bindings : array or buffer
-            The inputs, in the page's order or by name, as `dispatch` takes them.
+        def __call__(self, /, *inputs, **bindings):
+            """Run on inputs, allocate the outputs and return them.
 
-        Returns
-        -------
-        array, tuple of arrays, or named tuple
-            One array for one output, of the first input's kind; a tuple for a tensor list; a named
-            tuple for several outputs. Elements that the operator leaves undefined are zero.
+            Parameters
+            ----------
+            *inputs, **bindings : array or buffer
+                The inputs, in the page's order or by name, as `dispatch` takes them.
 
-        Raises
-        ------
-        BindingError, IndexOutOfRangeError
-            As `dispatch`.
-        """
-        if inputs:
-            names = self._bound_names
-            if len(inputs) > len(names):
-                raise BindingError(
-                    f"inputs: expected at most {len(names)} ({', '.join(names)}), got {len(inputs)}"
-                )
-            bindings = self._by_name(bindings)
-            for name, value in zip(names, inputs, strict=False):
-                if name in bindings:
+            Returns
+            -------
+            array, tuple of arrays, or named tuple
+                One array for one output, of the first input's kind; a tuple for a tensor list; a
+                named tuple for several outputs. Elements that the operator leaves undefined are
+                zero.
+
+            Raises
+            ------
+            BindingError, IndexOutOfRangeError
+                As `dispatch`.
+            """
+            if inputs:
+                names = self._bound_names
+                if len(inputs) > len(names):
                     raise BindingError(
-                        f"{name}: expected one binding, got two (by position and by name)"
+                        f"inputs: expected at most {len(names)} ({', '.join(names)}), "
+                        f"got {len(inputs)}"
                     )
-                bindings[name] = value
-        results = tuple(self._results(bindings).values())
-        return results[0] if len(results) == 1 else self._result_type(*results)
+                bindings = self._by_name(bindings)
+                for name, value in zip(names, inputs, strict=False):
+                    if name in bindings:
+                        raise BindingError(
+                            f"{name}: expected one binding, got two (by position and by name)"
+                        )
+                    bindings[name] = value
+            results = tuple(self._results(bindings).values())
+            return results[0] if len(results) == 1 else self._result_type(*results)
 
     @cached_property
     def _result_type(self) -> Any:

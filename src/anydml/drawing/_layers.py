@@ -12,7 +12,8 @@ from itertools import islice, pairwise
 from textwrap import wrap
 from typing import Any, Final
 
-from anydml.core.errors import ArgumentError, DeviceError, Violation
+from anydml.core.errors import ArgumentError, Violation
+from anydml.core.extras import name_missing_package
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.tensor import TensorDesc
 from anydml.drawing._svg import document, shortened, text
@@ -98,7 +99,7 @@ def draw_graph(graph: GraphDesc, level: FeatureLevel = LATEST) -> str:
 
     Raises
     ------
-    DeviceError
+    MissingPackageError
         The library `igraph`, which lays the nodes out, is not installed.
     ArgumentError
         The graph has more than 20,000 nodes or edges.
@@ -238,9 +239,8 @@ def _placed(
     layers: Sequence[int], lines: Sequence[Line]
 ) -> tuple[list[_Point], list[list[_Point]]]:
     """The centre of each box, and the points between the ends of each line."""
-    if not available():
-        raise DeviceError("Drawing graphs needs igraph: `pip install igraph`, or the extra `show`")
-    igraph: Any = import_module("igraph")
+    with name_missing_package("Drawing graphs", "anydml[show]"):
+        igraph: Any = import_module("igraph")
     all_layers, links = [*layers], list[tuple[int, int]]()
     vias: list[list[int]] = [[] for _ in lines]
     # Lines that pass layers get a place in each, short ones first.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from numbers import Real
 from types import MethodType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,10 +27,22 @@ from anydml.graphs.desc import (
     OperatorNode,
     OutputEdge,
 )
-from anydml.graphs.directmlx import TensorPolicy, describe, functions, names_of, versions
+from anydml.graphs.directmlx import (
+    TensorPolicy,
+    describe,
+    functions,
+    names_of,
+    output_name,
+    versions,
+)
 from anydml.graphs.signatures import function_named
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role, ScaleBias
+
+if TYPE_CHECKING:
+    from anydml.graphs._functions import Functions
+else:
+    Functions = object
 
 
 class Arithmetic:
@@ -144,14 +156,16 @@ def _result_type(name: str, *fields: str) -> Any:
 class _Functions(type):
     """The class of `GraphBuilder`, which has the functions of operators as its instances have."""
 
-    def __getattr__(cls, name: str) -> Callable[..., Any]:
-        return function_named(name)
+    if not TYPE_CHECKING:  # `_functions.pyi` has them
+
+        def __getattr__(cls, name):
+            return function_named(name)
 
     def __dir__(cls) -> list[str]:
         return [*super().__dir__(), *functions()]
 
 
-class GraphBuilder(metaclass=_Functions):
+class GraphBuilder(Functions, metaclass=_Functions):
     """Builder of a `GraphDesc` from expressions.
 
     Beside the methods below it has a function for each operator, by the operator's name in lower
@@ -359,8 +373,10 @@ class GraphBuilder(metaclass=_Functions):
                 left += [e._node for e in self._nodes[node].inputs if e is not None]
         return sorted(found)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return MethodType(function_named(name), self)
+    if not TYPE_CHECKING:  # `_functions.pyi` has them
+
+        def __getattr__(self, name):
+            return MethodType(function_named(name), self)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *functions()]
@@ -392,8 +408,7 @@ class GraphBuilder(metaclass=_Functions):
         present = [result for result in results if result is not None]
         if len(present) == 1:
             return present[0]
-        fields = [i.attribute.removesuffix("_tensor").removeprefix("output_") for i in outputs]
-        return _result_type(type(desc).__name__, *fields)(*present)
+        return _result_type(type(desc).__name__, *map(output_name, outputs))(*present)
 
     def _describe(
         self, kind: type[Descriptor], inputs: Sequence[Any], arguments: dict[str, Any]

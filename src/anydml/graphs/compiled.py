@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 from uuid import uuid4
 
 from anydml.core._json import short_repr
@@ -15,6 +15,9 @@ from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import NAME, lower
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from anydml.devices._results import Other, Plain
     from anydml.devices.device import Device
 
 
@@ -125,6 +128,12 @@ class CompiledGraph(Compiled):
         self._key = ""
         return self
 
+    @overload
+    def __call__(self, /, **bindings: Plain) -> dict[str, NDArray[Any]]: ...
+    @overload
+    def __call__(self, /, **bindings: Other) -> dict[str, Other]: ...
+    @overload
+    def __call__(self, /, **bindings: Any) -> dict[str, Any]: ...
     def __call__(self, /, **bindings: Any) -> dict[str, Any]:
         """Run on inputs, allocate the outputs and return them.
 

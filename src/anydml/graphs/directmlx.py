@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from anydml.core.dtypes import DataType
-from anydml.core.errors import InvalidDescriptorError, Violation
+from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError, Violation
 from anydml.core.levels import LATEST
 from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Descriptor
@@ -144,6 +144,11 @@ def names_of(info: FieldInfo) -> tuple[str, ...]:
     return info.attribute, info.attribute.removesuffix("_tensor")
 
 
+def output_name(info: FieldInfo) -> str:
+    """The name of an output in the tuple of several."""
+    return info.attribute.removesuffix("_tensor").removeprefix("output_")
+
+
 def _defaults(
     kind: type[Descriptor], arguments: Values, first: TensorDesc | None
 ) -> dict[str, Any]:
@@ -197,6 +202,12 @@ def describe(
     first = next(_tensors(inputs), None)
     infos = kind.tensor_fields(Role.OUTPUT)
     outputs = [info for info in infos if _is_wanted(info, fields)]
+    if not outputs:
+        names = [names_of(info)[-1] for info in infos]
+        raise ArgumentTypeError(
+            f"{kind.NAME}: expected at least one of {', '.join(names)}, got none; "
+            f"pass {names[0]}=True"
+        )
     for info in infos:
         for name in names_of(info):
             fields.pop(name, None)

@@ -85,7 +85,7 @@ def _ordered(inputs: Any) -> Iterator[Parameter]:
     needed = True
     for item in inputs:
         needed = needed and item.default is Parameter.empty
-        yield item if needed or item.default is None else item.replace(default=None)
+        yield item if needed else _optional(item)
 
 
 def _tensor(name: str, info: FieldInfo, before: Parameter | None) -> Parameter:

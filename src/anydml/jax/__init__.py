@@ -8,10 +8,13 @@ own names, too.
 from collections.abc import Callable
 from typing import Any
 
+from anydml.core.extras import name_missing_package
 from anydml.functions._dispatch import function_of
 from anydml.functions._function import SPECS
-from anydml.jax._eager import call_of
-from anydml.jax._kernels import TARGET
+
+with name_missing_package("anydml.jax", "anydml[jax]"):
+    from anydml.jax._eager import call_of
+    from anydml.jax._kernels import TARGET
 
 __all__ = ["TARGET"]
 

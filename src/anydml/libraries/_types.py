@@ -92,7 +92,7 @@ def counterpart(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     if not (isinstance(kind, type) and issubclass(kind, np.generic)):
         raise ArgumentTypeError(
             f"{name}: expected a type that NumPy has, got {_NAMES[dtype]}; "
-            "pip install ml_dtypes adds it"
+            "`pip install 'anydml[bfloat16]'` adds it"
         )
     return np.dtype(kind)
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from anydml.core import _json
-from anydml.core._json import short_repr
+from anydml.core._json import counted, short_repr
 from anydml.core.errors import AnyDMLError, MissingKernelError, ModelError, Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.problems import Problem, members, pointer
@@ -313,8 +313,8 @@ def binding_problems(
             bound = ", ".join(map(short_repr, islice(bindings, _MOST_NAMES))) or "none"
             hint = f"bindings: {bound}" if near is None else f"there is {short_repr(near)}"
             yield (
-                f"Bind point '{info.name}': Expected {len(tensors)} "
-                f"resource{'' if len(tensors) == 1 else 's'}, got {len(sources)} ({hint})."
+                f"Bind point '{info.name}': Expected "
+                f"{counted(len(tensors), 'resource')}, got {len(sources)} ({hint})."
             )
             continue
         for (path, tensor), source in zip(tensors, sources, strict=True):

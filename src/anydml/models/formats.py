@@ -25,6 +25,7 @@ from anydml.core import _json
 from anydml.core._json import short_repr
 from anydml.core.dtypes import DataType
 from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.extras import name_missing_package
 from anydml.models.files import Place, open_file
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -169,13 +170,11 @@ def load_pillow() -> Any:
 
     Raises
     ------
-    ModelError
+    MissingPackageError
         It is not installed.
     """
-    try:
+    with name_missing_package("Images need Pillow", "anydml[image]"):
         from PIL import Image
-    except ImportError as error:
-        raise ModelError("Images need Pillow: pip install pillow") from error
     return Image
 
 
@@ -274,7 +273,7 @@ def _opened_picture(file: BinaryIO) -> Iterator[Any]:
             warnings.simplefilter("ignore")  # of sizes, which are checked here
             with opening(file, formats=tuple(_FORMATS.values())) as image:
                 yield image
-    except ModelError:
+    except AnyDMLError:
         raise
     except Exception as error:  # whatever a decoder raises of a file that is broken
         raise ModelError(f"it cannot be decoded: {error}") from error

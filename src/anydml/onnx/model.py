@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anydml.core._json import short_repr
+from anydml.core._json import counted, short_repr
 from anydml.core.errors import ArgumentTypeError, ModelError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.graphs.desc import GraphDesc
@@ -187,7 +187,7 @@ class OnnxModel:
         return CompiledModel(self, device, outputs)
 
     def __repr__(self) -> str:
-        return f"<OnnxModel {self.name!r}: {len(self.graph.nodes)} nodes>"
+        return f"<OnnxModel {self.name!r}: {counted(len(self.graph.nodes), 'node')}>"
 
 
 def load_model(

@@ -16,7 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.core._json import short_repr
-from anydml.core.errors import DeviceError, ModelError
+from anydml.core.errors import ModelError
+from anydml.core.extras import name_missing_package
 from anydml.models.files import GIBIBYTE, Folder, Place, open_file, parts_below, state
 from anydml.onnx.types import Value, type_name
 
@@ -35,16 +36,11 @@ def load_onnx() -> Any:
 
     Raises
     ------
-    DeviceError
+    MissingPackageError
         It is not installed.
     """
-    try:
+    with name_missing_package("ONNX models", "anydml[onnx]"):
         import onnx
-    except ImportError as error:
-        raise DeviceError(
-            "ONNX models: expected the package onnx, got none; install it with "
-            "`pip install 'anydml[onnx]'`"
-        ) from error
     return onnx
 
 

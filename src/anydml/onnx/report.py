@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from anydml.core._json import short_repr
+from anydml.core._json import counted, short_repr
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.problems import Problem
 from anydml.core.releases import describe, first_release, first_windows
@@ -135,13 +135,13 @@ class Report:
         if removed:
             names = ", ".join(f"{count} {name}" for name, count in removed.most_common(_MOST_NAMES))
             more = "" if len(removed) <= _MOST_NAMES else ", …"
-            yield f"Removed before nodes are placed: {removed.total()} nodes ({names}{more})"
+            total = counted(removed.total(), "node")
+            yield f"Removed before nodes are placed: {total} ({names}{more})"
         counts = self.counts()
-        graphs = self.graph_count()
         yield (
-            f"{len(self.judged)} nodes: {counts['graph']} in {graphs} "
-            f"graph{'' if graphs == 1 else 's'}, {counts['alone']} alone, {counts['cpu']} on the "
-            f"CPU, {counts['refused']} refused (feature level {self.level.suffix})"
+            f"{counted(len(self.judged), 'node')}: {counts['graph']} in "
+            f"{counted(self.graph_count(), 'graph')}, {counts['alone']} alone, {counts['cpu']} on "
+            f"the CPU, {counts['refused']} refused (feature level {self.level.suffix})"
         )
         lowest = self.lowest
         if lowest is None:

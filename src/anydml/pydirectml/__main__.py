@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml import pydirectml
-from anydml.core.errors import AnyDMLError
+from anydml.core.errors import AnyDMLError, MissingPackageError
 
 _USAGE: Final = "Usage: python -m anydml.pydirectml [--save-outputs DIR] SCRIPT [ARGUMENT ...]"
 _HELP: Final = """\
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
         if isinstance(error, AnyDMLError) and trace is not None and not sys.flags.dev_mode:
             return _fail(f"Error: {script}, line {trace.tb_lineno}: {error}", 1)
         if isinstance(error, ModuleNotFoundError) and error.name == "PIL":
-            return _fail(f"Error: {script} needs Pillow: pip install pillow", 1)
+            return _fail(f"Error: {MissingPackageError(str(script), 'PIL', 'anydml[image]')}", 1)
         traceback.print_exception(error.with_traceback(trace))
         return 1
     return 0

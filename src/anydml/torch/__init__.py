@@ -4,8 +4,11 @@
 ``torch.ops.anydml.top_k`` and so on.
 """
 
-import anydml.torch._operators  # noqa: F401 (defines torch.ops.anydml)
-from anydml.torch._deterministic import deterministic
+from anydml.core.extras import name_missing_package
+
+with name_missing_package("anydml.torch", "anydml[torch]"):
+    import anydml.torch._operators  # noqa: F401 (defines torch.ops.anydml)
+    from anydml.torch._deterministic import deterministic
 
 __all__ = ["deterministic"]
 

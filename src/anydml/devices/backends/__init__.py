@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from anydml.core._json import short_repr
 from anydml.core.errors import DeviceError
+from anydml.core.extras import name_missing_package
 from anydml.devices.backends import cuda
 from anydml.devices.backends._base import Backend, Executable, Kernels, decline
 from anydml.devices.backends.cpu import CpuBackend, CpuKernels
@@ -89,26 +90,15 @@ def why_no_gpu() -> str | None:
 
 
 def _xla(platform: str | None) -> Backend:
-    try:
+    with name_missing_package("Device('xla')", "anydml[xla]"):
         from anydml.devices.backends.xla import XlaBackend
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "jaxlib"):
-            raise
-        raise DeviceError("Device('xla') needs JAX: pip install jax") from error
     return XlaBackend(platform)
 
 
 def _onnxruntime() -> Backend:
-    try:
+    with name_missing_package("Device('onnxruntime')", "anydml[onnxruntime]"):
         from anydml.devices.backends.onnxruntime import OnnxRuntimeBackend, refuse_old_version
-
-        refuse_old_version()
-    except ModuleNotFoundError as error:
-        if error.name not in ("onnx", "onnxruntime"):
-            raise
-        raise DeviceError(
-            f"Device('onnxruntime') needs {error.name}: pip install anydml[onnxruntime]"
-        ) from error
+    refuse_old_version()
     return OnnxRuntimeBackend()
 
 

@@ -30,6 +30,7 @@ from anydml.core.errors import (
     IndexOutOfRangeError,
     MissingKernelError,
 )
+from anydml.core.extras import name_missing_package
 from anydml.core.program import ArraySpec, KernelCall, Program, Slot
 from anydml.devices.backends._base import Array, Executable, decline, out_of_range
 from anydml.devices.backends._memory import working_nbytes
@@ -390,15 +391,9 @@ class CudaExecutable:
 
 def _compiled_runs(program: Program, device: int) -> tuple[Program, Mapping[str, Step]]:
     """Call `anydml.devices.backends._cuda_runs.compiled_runs`, which needs JAX."""
-    try:
+    user = f"{program.name}: Device('cuda:{device}') calculates with JAX"
+    with name_missing_package(user, "jax[cuda13]"):
         from anydml.devices.backends import _cuda_runs
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "jaxlib"):
-            raise
-        raise DeviceError(
-            f"{program.name}: Device('cuda:{device}') calculates with JAX: "
-            "pip install 'jax[cuda13]'"
-        ) from error
     return _cuda_runs.compiled_runs(program, device, partial(_CudaMemory, device), _cache_folder())
 
 
