@@ -30,7 +30,7 @@ from typing import Any
 from anydml import _native
 from anydml.core.enums import NamedEnum
 from anydml.core.levels import FeatureLevel
-from anydml.functions._function import SPECS
+from anydml.functions._function import function_specs
 from anydml.functions._scatter import NAMES as REDUCTIONS
 from anydml.functions.pad import PADDING_SYNONYMS
 from anydml.graphs.directmlx import functions, names_of, output_name
@@ -109,7 +109,7 @@ def public_functions() -> str:
     """The module that imports every array function."""
     paths = sorted(FUNCTIONS.glob("[!_]*.py"))
     found = {import_module(f"anydml.functions.{path.stem}").__name__: list[str]() for path in paths}
-    for spec in SPECS.values():
+    for spec in function_specs().values():
         found[spec.prepare.__module__].append(spec.name)
     return _importing(f"The array functions. {_WRITTEN}; the only list of them.", found)
 
@@ -154,7 +154,7 @@ def _names_table() -> list[str]:
 def _functions() -> list[str]:
     """The array functions: call, operator and meaning."""
     lines = ["| function | operator | what it does |", "|---|---|---|"]
-    for spec in SPECS.values():
+    for spec in function_specs().values():
         known = inspect.signature(spec.function).parameters.values()
         shown = [
             p.replace(annotation=p.empty)

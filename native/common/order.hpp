@@ -44,12 +44,15 @@ constexpr unsigned short kBfloatInfinity = 0x7F80u;
 
 // Integers: key = bits ^ flip, compared as signed. `flip` holds the sign bit for unsigned types and
 // the complement when the smallest elements are wanted, so one kernel serves all four.
+//
+// `Flip` is what makes a key of the elements of a call, which one kernel does in all directions.
 template <int W>
 struct IntegerOrder {
   using Key = typename Bits<W>::Signed;
   using Unsigned = typename Bits<W>::Unsigned;
   static constexpr int width = W;
   static constexpr bool is_float = false;
+  using Flip = Unsigned;
 
   static ANYDML_HD Key key(Unsigned bits, Unsigned flip) {
     return static_cast<Key>(static_cast<Unsigned>(bits ^ flip));
@@ -58,6 +61,7 @@ struct IntegerOrder {
 
 // Floats: sign-magnitude to two's complement, which maps -0 onto +0; every NaN becomes the greatest
 // key. `flip` is all ones when the smallest elements are wanted (NaN is then last), else zero.
+// Where NaN is last among the largest, too, its key is the least one, which no number has.
 // `kInfinity`: its bits, which say where NaNs begin.
 template <int W, typename Bits<W>::Unsigned kInfinity = Bits<W>::infinity>
 struct FloatOrder {
@@ -66,16 +70,22 @@ struct FloatOrder {
   static constexpr int width = W;
   static constexpr bool is_float = true;
   static constexpr Unsigned infinity = kInfinity;
+  static constexpr Unsigned sign_bit = static_cast<Unsigned>(Unsigned(1) << (8 * W - 1));
+  static constexpr Unsigned magnitude_mask = static_cast<Unsigned>(~sign_bit);
 
-  static ANYDML_HD Key key(Unsigned bits, Unsigned flip) {
-    constexpr Unsigned sign_bit = static_cast<Unsigned>(Unsigned(1) << (8 * W - 1));
-    constexpr Unsigned magnitude_mask = static_cast<Unsigned>(~sign_bit);
+  struct Flip {
+    Unsigned bits, nan;  // nan: its key
+    ANYDML_HD Flip(Unsigned flip = 0, bool nan_last = false)
+        : bits(flip), nan(nan_last ? sign_bit : static_cast<Unsigned>(magnitude_mask ^ flip)) {}
+  };
+
+  static ANYDML_HD Key key(Unsigned bits, Flip flip) {
     const Unsigned magnitude = static_cast<Unsigned>(bits & magnitude_mask);
     const Unsigned sign = static_cast<Unsigned>(static_cast<Key>(bits) >> (8 * W - 1));
     // Negative values: -(magnitude), in two's complement; -0 becomes 0.
     const Unsigned ordered = static_cast<Unsigned>((magnitude ^ sign) - sign);
-    const Unsigned with_nan = magnitude > infinity ? magnitude_mask : ordered;
-    return static_cast<Key>(static_cast<Unsigned>(with_nan ^ flip));
+    return static_cast<Key>(
+        static_cast<Unsigned>(magnitude > infinity ? flip.nan : ordered ^ flip.bits));
   }
 };
 

@@ -41,8 +41,17 @@ struct TopKPlan {
   int axis;
   Int k;
   bool largest;
+  bool sorted = true;       // by value; else by index
+  bool nan_last = false;    // in both directions; else NaN is the largest
+  bool last_first = false;  // of equal elements the last one goes first
+  // How many elements a row has, limited to 0 to the size of the axis: the sizes of the input
+  // without the axis, one of the four index types. The others are not read, and results without an
+  // element are `fill` (its bits) and index -1. Without elements: all rows are whole.
+  Tensor lengths = {};
+  uint64_t fill = 0;
 
-  void run(const void* input, void* values, void* indices, int threads) const;
+  void run(const void* input, void* values, void* indices, int threads,
+           const void* lengths = nullptr) const;
 };
 
 // ---- NONZERO_COORDINATES ------------------------------------------------------------------------

@@ -7,7 +7,8 @@
 
 namespace anydml::cuda {
 
-void top_k(const TopKPlan& plan, const void* input, void* values, void* indices, Queue& queue);
+void top_k(const TopKPlan& plan, const void* input, void* values, void* indices, Queue& queue,
+           const void* lengths = nullptr);
 
 // The two phases of NONZERO_COORDINATES. What `scan` finds stays on the device.
 struct NonzeroFound {

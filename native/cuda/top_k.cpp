@@ -12,6 +12,10 @@
 //   columns      rows side by side in memory: exact, tile by tile, then as rows.
 //   pick         larger k: the k-th key by counting digits, a packing, then
 //   sort         a radix sort of keys and places; of whole rows when k is a good part of n.
+//   prepare      keys made beforehand, for orders that the kernels do not have.
+//
+// Rows may have lengths: a block or a warp reads that of its row, and makes its own plan of a
+// shorter one. Results in the order of their positions are ranked or sorted by these at the end.
 //
 // What has another layout is packed first. All bounds are exact for every input, and places are
 // part of the order throughout: ties change nothing about the time.
@@ -45,7 +49,8 @@ Layout packed_rows(const Layout& layout, int axis, int element_size) {
 }
 
 // Rows and strides of three tensors along an axis. False: too many dimensions for the kernels.
-bool describe(const TopKPlan& plan, const void* input, void* values, void* indices, Job& job) {
+bool describe(const TopKPlan& plan, const void* input, void* values, void* indices,
+              const Rows& of_lengths, Job& job) {
   const Layout& layout = plan.input.layout;
   const bool scalar = layout.rank == 0;
   Layout rows, value_rows, index_rows;
@@ -59,7 +64,9 @@ bool describe(const TopKPlan& plan, const void* input, void* values, void* indic
   collapse(layouts);
   if (rows.rank > anydml::top_k::kDims) return false;
   Rows& to = job.rows;
-  to = Rows{};
+  to = of_lengths;
+  to.sorted = plan.sorted;
+  to.fill = plan.fill;
   to.rows = rows.count();
   to.n = scalar ? 1 : layout.sizes[plan.axis];
   to.k = plan.k;
@@ -83,23 +90,74 @@ bool describe(const TopKPlan& plan, const void* input, void* values, void* indic
   return true;
 }
 
+// The rows' lengths, at one stride.
+void describe_lengths(const TopKPlan& plan, const void* lengths, Rows& to, Queue& queue) {
+  if (lengths == nullptr || plan.lengths.layout.count() == 0) return;
+  const int width = plan.lengths.element_size;
+  Layout layout = plan.lengths.layout;
+  Layout* layouts[1] = {&layout};
+  collapse(layouts);
+  if (layout.rank > 1) {
+    const Layout from = layout;
+    set_packed_strides(layout, width);
+    void* const copy = queue.scratch(layout.count() * width);
+    copy_elements(layout, copy, from, lengths, width, queue);
+    lengths = copy;
+  }
+  to.lengths = lengths;
+  to.length_stride = layout.rank == 0 ? 0 : layout.rank > 1 ? width : layout.strides[0];
+  to.wide_lengths = width == 8;
+  to.unsigned_lengths = !is_signed_type(plan.lengths.type);
+}
+
+// Whether the kernels have another order than the plan.
+bool needs_keys(const TopKPlan& plan) {
+  return plan.last_first || (plan.nan_last && plan.largest && is_float_type(plan.input.type));
+}
+
+// Selects from packed rows.
+void select(const TopKPlan& plan, Job job, Queue& queue) {
+  if (!needs_keys(plan)) return choose(job, queue);
+  Rows& rows = job.rows;
+  rows.from_end = plan.last_first;
+  void* const keys = queue.scratch(rows.rows * rows.n * job.width);
+  void* places = nullptr;
+  rows.wide_places = rows.n >= kWide;
+  if (rows.from_end) places = queue.scratch(rows.rows * rows.n * (rows.wide_places ? 8 : 4));
+  Function& kernel = queue.function("top_k_prepare", "top_k_prepare",
+                                    {{"width", job.width}, {"is_float", job.is_float}});
+  const bool nan_last = plan.nan_last && plan.largest && job.is_float != 0;
+  const Int tiles = (rows.n + 1023) / 1024;
+  queue.launch(kernel, {max_blocks(rows.rows * tiles)}, {256}, 0, rows, keys, places,
+               rows.wide_places ? 1 : 0, nan_last ? 1 : 0, tiles);
+  job.is_float = 0;
+  rows.flip = 1ull << (8 * job.width - 1);
+  rows.source = static_cast<const char*>(keys);
+  rows.places = places;
+  rows.ordered = true;
+  choose(job, queue);
+}
+
 }  // namespace
 }  // namespace selection
 
-void top_k(const TopKPlan& plan, const void* input, void* values, void* indices, Queue& queue) {
+void top_k(const TopKPlan& plan, const void* input, void* values, void* indices, Queue& queue,
+           const void* lengths) {
   if (plan.k <= 0 || plan.input.layout.count() == 0) return;
+  selection::Rows of_lengths{};
+  selection::describe_lengths(plan, lengths, of_lengths, queue);
   selection::Job job;
-  if (selection::describe(plan, input, values, indices, job)) {
-    if (job.rows.stride == job.width) return selection::choose(job, queue);
-    if (selection::columns(job, queue)) return;
+  if (selection::describe(plan, input, values, indices, of_lengths, job)) {
+    if (job.rows.stride == job.width) return selection::select(plan, job, queue);
+    if (!selection::needs_keys(plan) && selection::columns(job, queue)) return;
     TopKPlan packed = plan;
     packed.input.layout =
         selection::packed_rows(plan.input.layout, plan.axis, plan.input.element_size);
     void* const copy = queue.scratch(plan.input.layout.count() * plan.input.element_size);
     copy_elements(packed.input.layout, copy, plan.input.layout, input, plan.input.element_size,
                   queue);
-    if (selection::describe(packed, copy, values, indices, job))
-      return selection::choose(job, queue);
+    if (selection::describe(packed, copy, values, indices, of_lengths, job))
+      return selection::select(plan, job, queue);
   }
   // All three packed, as rows of one dimension.
   TopKPlan packed = plan;
@@ -112,8 +170,8 @@ void top_k(const TopKPlan& plan, const void* input, void* values, void* indices,
   }
   copy_elements(packed.input.layout, copies[0], plan.input.layout, input, plan.input.element_size,
                 queue);
-  selection::describe(packed, copies[0], copies[1], copies[2], job);
-  selection::choose(job, queue);
+  selection::describe(packed, copies[0], copies[1], copies[2], of_lengths, job);
+  selection::select(plan, job, queue);
   copy_elements(plan.values.layout, values, packed.values.layout, copies[1],
                 plan.values.element_size, queue);
   copy_elements(plan.indices.layout, indices, packed.indices.layout, copies[2],
@@ -129,6 +187,7 @@ std::vector<Variant> top_k_variants() {
       variants.push_back({source, std::move(more)});
     };
     add("top_k_small", {});
+    add("top_k_prepare", {});
     for (const Int threads : {64, 128, 256, 512})
       for (const Int per_thread : {16, 8}) {
         if (per_thread == 16)

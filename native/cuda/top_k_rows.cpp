@@ -82,7 +82,8 @@ Short short_plan(Int n, Int k, int width, bool is_aligned) {
 void short_rows(const Job& job, const Short& plan, Queue& queue) {
   const Rows& rows = job.rows;
   const Int capacity = plan.high == 0 ? rows.n : std::min(rows.n, plan.per_thread * plan.high);
-  const bool full = plan.small_k && rows.n == plan.threads * plan.per_thread && aligned(job, 16);
+  const bool full = plan.small_k && rows.lengths == nullptr &&
+                    rows.n == plan.threads * plan.per_thread && aligned(job, 16);
   Function& kernel = queue.function("top_k_short", "top_k_short",
                                     {{"width", job.width},
                                      {"is_float", job.is_float},
@@ -181,6 +182,13 @@ Parts parts_for(const Job& job, Int segments, bool ordered, Queue& queue, Job& n
   next.rows.places = parts.places;
   next.rows.wide_places = parts.wide_places;
   next.rows.ordered = parts.ordered;
+  if (job.rows.lengths != nullptr) {
+    parts.lengths = queue.scratch_of<Int>(job.rows.rows);
+    next.rows.lengths = parts.lengths;
+    next.rows.length_stride = sizeof(Int);
+    next.rows.wide_lengths = true;
+    next.rows.unsigned_lengths = false;
+  }
   return parts;
 }
 
@@ -255,6 +263,7 @@ bool select_cooperatively(const Job& job, Queue& queue) {
 
 void choose(const Job& job, Queue& queue) {
   const Int n = job.rows.n, k = job.rows.k;
+  if (!job.rows.sorted && n >= kWide) return sort(job, queue);  // positions do not fit short keys
   if (n <= 32) return ranks(job, queue);
   if (n <= 128 && k <= 32) return rounds(job, queue);
   const Short plan = short_plan(n, k, job.width, aligned(job, 16));
@@ -270,8 +279,14 @@ void choose(const Job& job, Queue& queue) {
   rest.n = segments * k;
   Int of_rest;
   Sampling sampling_of_rest;
-  const bool ordered = rest.n <= 8192 ||
-                       !long_plan(rest, job.width, queue, of_rest, sampling_of_rest) || of_rest > 1;
+  const bool by_blocks =
+      rest.n > 8192 && long_plan(rest, job.width, queue, of_rest, sampling_of_rest) && of_rest == 1;
+  // Pairs are sorted by position only while they are in the order of their positions.
+  if (!rest.sorted && !by_blocks && rest.n > 4096 &&
+      short_plan(rest.n, k, job.width, false).threads == 0)
+    return sort(job, queue);
+  // The places of rows that are read from their end descend, so that they are no order of ties.
+  const bool ordered = !by_blocks || rest.from_end;
   Job next;
   const Parts parts = parts_for(job, segments, ordered, queue, next);
   long_rows(job, sampling, parts, queue);
@@ -283,7 +298,8 @@ bool columns(const Job& job, Queue& queue) {
   const Int n = rows.n, k = rows.k, per_lane = job.width == 8 ? 8 : 16;
   const Int segments = (n + 32 * per_lane - 1) / (32 * per_lane);
   // Of more than one tile a quarter is left at most: else it is a copy.
-  if (rows.rank == 0 || rows.input_strides[rows.rank - 1] != job.width || k > 4096 ||
+  if (rows.lengths != nullptr || !rows.sorted || rows.rank == 0 ||
+      rows.input_strides[rows.rank - 1] != job.width || k > 4096 ||
       (segments > 1 && k > 4 * per_lane))
     return false;
   const Int count = rows.sizes[rows.rank - 1];

@@ -48,7 +48,7 @@ Workspace workspace_for(const Job& job, Queue& queue) {
   const Rows& rows = job.rows;
   Workspace space;
   space.wide = rows.n >= kWide || (rows.places != nullptr && rows.wide_places);
-  space.picks = rows.k < rows.n / 8;
+  space.picks = rows.k < rows.n / 8 || !rows.sorted;
   const Int tile = anydml::top_k::kSortTile;
   const Int sorted = space.picks ? rows.k : rows.n, counter = space.wide ? 8 : 4;
   space.tiles = (rows.n + tile - 1) / tile;
@@ -106,6 +106,10 @@ void pick(const Job& job, Int first_row, Int count, const Workspace& space, Queu
   sums.totals = space.totals;
   sum_up(kernel("top_k_sort", "top_k_sort_sum"), sums, 2 * count, queue);
   queue.launch(kernel("top_k_pick", "top_k_pick_move"), {grid}, {kSortThreads}, 0, rows, step);
+  if (rows.sorted) return;
+  step.tiles = space.picked_tiles;
+  queue.launch(kernel("top_k_pick", "top_k_pick_write"),
+               {static_cast<unsigned>(count * space.picked_tiles)}, {kSortThreads}, 0, rows, step);
 }
 
 // Sorts rows of elements, or the pairs that were picked.
@@ -148,7 +152,7 @@ void sort(const Job& job, Queue& queue) {
   for (Int first = 0; first < job.rows.rows; first += space.rows_at_once) {
     const Int count = std::min(space.rows_at_once, job.rows.rows - first);
     if (space.picks) pick(job, first, count, space, queue);
-    passes(job, first, count, space, queue);
+    if (job.rows.sorted) passes(job, first, count, space, queue);
   }
 }
 

@@ -176,7 +176,7 @@ bool constant_of(PyObject* object, const PyArray_Descr* descr, Int& bits) {
     int overflow = 0;
     bits = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow != 0) return false;
-    if (bits == 0) return kind == 'f' || kind == 'i' || kind == 'u' || kind == 'b' || kind == 'c';
+    if (bits == 0) return std::strchr("fiubc", kind) != nullptr || added_type(descr) != nullptr;
     if (size > 8) return false;
     if (kind == 'i' || kind == 'u') return can_index(kind, size, bits);
     number = static_cast<double>(bits);

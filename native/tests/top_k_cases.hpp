@@ -101,7 +101,7 @@ uint64_t element(Random& random, const Type& type, Fill fill, Int i, uint64_t se
 }
 
 // The order by its definition: a double holds every float exactly, so compare as numbers.
-bool before(const Type& type, uint64_t a, uint64_t b, bool largest) {
+bool before(const Type& type, uint64_t a, uint64_t b, bool largest, bool nan_last = false) {
   const int bits = 8 * type.width;
   if (type.is_float) {
     const auto number = [&](uint64_t raw) {
@@ -121,7 +121,7 @@ bool before(const Type& type, uint64_t a, uint64_t b, bool largest) {
     const double x = number(a), y = number(b);
     if (std::isnan(x) || std::isnan(y)) {
       if (std::isnan(x) == std::isnan(y)) return false;
-      return std::isnan(x) == largest;
+      return std::isnan(x) == (largest && !nan_last);
     }
     return largest ? x > y : x < y;
   }
@@ -151,6 +151,8 @@ struct Case {
   int threads;
   TopKAlgorithm algorithm;
   bool gaps = true;  // off for the largest cases: the check is slow
+  bool sorted = true, nan_last = false, last_first = false;
+  DataType lengths = DataType::unknown;  // the type of the rows' lengths, if they have some
 };
 
 void check(Random& random, const Case& c) {
@@ -170,22 +172,49 @@ void check(Random& random, const Case& c) {
     const uint64_t bits = element(random, c.type, c.fill, i / inner % n, seed) & mask;
     std::memcpy(input.at(i), &bits, static_cast<std::size_t>(c.type.width));
   }
+  TopKPlan plan{input.tensor, values.tensor, indices.tensor, c.axis,      c.k,
+                c.largest,    c.sorted,      c.nan_last,     c.last_first};
+  const bool has_lengths = c.lengths != DataType::unknown;
+  std::vector<Int> row_sizes = c.sizes;
+  if (rank > 0) row_sizes.erase(row_sizes.begin() + c.axis);
+  const int length_width = facts_of(has_lengths ? c.lengths : DataType::int64).size;
+  Buffer lengths(random, row_sizes, length_width, c.strides, Role::input,
+                 has_lengths ? c.lengths : DataType::int64);
+  std::vector<Int> length;
+  for (Int i = 0; i < lengths.count(); ++i) {
+    Int own = n;
+    if (has_lengths) {
+      own = random.chance(0.2)   ? random.between(0, std::min<Int>(n, c.k + 1))
+            : random.chance(0.3) ? n + random.between(-2, 2)
+                                 : random.between(0, n);
+      if (is_signed_type(c.lengths) && random.chance(0.05)) own = -random.between(1, 9);
+      if (own < 0 && !is_signed_type(c.lengths)) own = 0;
+    }
+    std::memcpy(lengths.at(i), &own, static_cast<std::size_t>(length_width));
+    length.push_back(std::clamp<Int>(own, 0, n));
+  }
+  plan.fill = 0xA5C3F00D12345678u & mask;
+  if (has_lengths) plan.lengths = lengths.tensor;
   input.remember();
+  lengths.remember();
   values.remember();
   indices.remember();
-  const TopKPlan plan{input.tensor, values.tensor, indices.tensor, c.axis, c.k, c.largest};
+  const void* const of_rows = has_lengths ? lengths.data() : nullptr;
   if (c.algorithm == TopKAlgorithm::automatic)
-    plan.run(input.data(), values.data(), indices.data(), c.threads);
+    plan.run(input.data(), values.data(), indices.data(), c.threads, of_rows);
   else
-    top_k::run(plan, input.data(), values.data(), indices.data(), c.threads, c.algorithm);
+    top_k::run(plan, input.data(), values.data(), indices.data(), c.threads, c.algorithm, of_rows);
 
   std::string what = "algorithm " + std::to_string(static_cast<int>(c.algorithm)) + " type " +
                      std::to_string(static_cast<int>(c.type.type)) + " fill " +
                      std::to_string(static_cast<int>(c.fill)) + " k " + std::to_string(c.k) +
                      " axis " + std::to_string(c.axis) + " largest " + std::to_string(c.largest) +
-                     " threads " + std::to_string(c.threads) + " sizes";
+                     " threads " + std::to_string(c.threads) + " sorted " +
+                     std::to_string(c.sorted) + " nan last " + std::to_string(c.nan_last) +
+                     " last first " + std::to_string(c.last_first) + " lengths " +
+                     std::to_string(has_lengths) + " sizes";
   for (Int size : c.sizes) what += " " + std::to_string(size);
-  EXPECT(input.unchanged(), "%s", what.c_str());
+  EXPECT(input.unchanged() && lengths.unchanged(), "%s", what.c_str());
   if (c.gaps) EXPECT(values.gaps_intact() && indices.gaps_intact(), "%s", what.c_str());
   if (input.count() == 0 || c.k == 0) {
     EXPECT(values.unchanged() && indices.unchanged(), "%s", what.c_str());
@@ -198,14 +227,24 @@ void check(Random& random, const Case& c) {
     const Int base = r / inner * n * inner + r % inner, out = r / inner * c.k * inner + r % inner;
     for (Int i = 0; i < n; ++i)
       row[static_cast<std::size_t>(i)] = get_bits(input, base + i * inner, c.type.width);
+    const Int own = length[static_cast<std::size_t>(r)], found = std::min(c.k, own);
+    order.resize(static_cast<std::size_t>(own));
     std::iota(order.begin(), order.end(), Int{0});
+    if (c.last_first) std::reverse(order.begin(), order.end());
     std::stable_sort(order.begin(), order.end(), [&](Int a, Int b) {
       return before(c.type, row[static_cast<std::size_t>(a)], row[static_cast<std::size_t>(b)],
-                    c.largest);
+                    c.largest, c.nan_last);
     });
+    if (!c.sorted) std::sort(order.begin(), order.begin() + found);
     for (Int j = 0; j < c.k; ++j) {
-      const Int expected = order[static_cast<std::size_t>(j)];
       const Int got = static_cast<Int>(get_bits(indices, out + j * inner, index_width));
+      if (j >= found) {
+        EXPECT(got == (index_width == 4 ? Int{0xFFFFFFFF} : Int{-1}) &&
+                   get_bits(values, out + j * inner, c.type.width) == plan.fill,
+               "row %lld rank %lld: no element; %s", r, j, what.c_str());
+        continue;
+      }
+      const Int expected = order[static_cast<std::size_t>(j)];
       EXPECT(got == expected, "row %lld rank %lld: index %lld, not %lld; %s", r, j, got, expected,
              what.c_str());
       EXPECT(get_bits(values, out + j * inner, c.type.width) ==
@@ -226,6 +265,11 @@ Case random_case(Random& random) {
   c.threads = any_threads(random);
   c.largest = random.chance(0.5);
   c.algorithm = TopKAlgorithm::automatic;
+  if (random.chance(0.5)) return c;
+  c.sorted = random.chance(0.5);
+  c.nan_last = random.chance(0.4);
+  c.last_first = random.chance(0.4);
+  if (random.chance(0.5)) c.lengths = kIndexTypes[random.between(0, 3)];
   return c;
 }
 

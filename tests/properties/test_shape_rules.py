@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from anydml._native import native
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.core.program import ArraySpec, Dynamic
-from anydml.functions._function import SPECS
+from anydml.functions._function import function_specs
+from anydml.functions._selection import TopKRows
 from anydml.functions.pad import constant_of, padding_mode, paddings
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
@@ -80,6 +81,16 @@ def top_k(draw):
     k = draw(st.integers(-1, 5))
     attributes = {"axis": counted(axis, x), "k": k, "largest": True}
     return TopK1, [x], (axis, k, True, draw(INDEX_TYPES)), attributes
+
+
+def top_k_rows(draw):
+    x, axis, k = array(draw(SIZES), draw(DATA)), draw(AXES), draw(st.integers(-1, 5))
+    number = counted(axis, x)
+    rows = x.shape if number is None else (*x.shape[:number], *x.shape[number + 1 :])
+    sizes = draw(st.sampled_from([(0,), rows])) if draw(st.booleans()) else related(draw, rows)
+    flags = [draw(st.booleans()) for _ in range(4)]
+    arguments = (axis, k, *flags, 0, draw(INDEX_TYPES))
+    return TopKRows, [x, array(sizes, draw(INDICES))], arguments, {"axis": number, "k": k}
 
 
 def nonzero(draw):
@@ -216,11 +227,11 @@ def by_specification(spec):
     return case
 
 
-CASES = [top_k, nonzero, scatter_elements, scatter_nd, gather, gather_elements, gather_nd, split,
-         join, cast, slice_window, tile, pad, reverse_subsequences]  # fmt: skip
+CASES = [top_k, top_k_rows, nonzero, scatter_elements, scatter_nd, gather, gather_elements,
+         gather_nd, split, join, cast, slice_window, tile, pad, reverse_subsequences]  # fmt: skip
 OTHERS = {
     spec.operator: spec
-    for name, spec in SPECS.items()
+    for name, spec in function_specs().items()
     if name.removesuffix("_coordinates") not in {case.__name__ for case in CASES}
 }
 CASES += map(by_specification, OTHERS.values())
@@ -246,8 +257,10 @@ def unusual(definition, arrays, arguments):
     if definition in OTHERS:
         pairs = zip(OTHERS[definition].operands, arrays, strict=True)
         return any(name == "indices" and a.dtype.name not in INDEX_NAMES for name, a in pairs)
-    if definition in (TopK1, NonzeroCoordinates):
-        allowed = "fiu" if definition is TopK1 else "fiub"
+    if definition is TopKRows and arrays[1].dtype.name not in INDEX_NAMES:
+        return True  # widened, or refused
+    if definition in (TopK1, TopKRows, NonzeroCoordinates):
+        allowed = "fiub" if definition is NonzeroCoordinates else "fiu"
         return x.dtype.kind not in allowed  # which the function refuses
     if definition is Cast:
         return x.dtype.kind not in "fiu"

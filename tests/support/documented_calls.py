@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import anydml as dml
-from anydml.functions._function import SPECS, FunctionSpec
+from anydml.functions._function import FunctionSpec, function_specs
 
 
 class Call(NamedTuple):
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 @cache
 def documented_calls() -> tuple[Call, ...]:
     """The calls of each function in its own docstring; every function has at least one."""
-    return tuple(call for spec in SPECS.values() for call in _calls_of(spec))
+    return tuple(call for spec in function_specs().values() for call in _calls_of(spec))
 
 
 def _calls_of(spec: FunctionSpec) -> Iterator[Call]:

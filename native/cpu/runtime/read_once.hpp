@@ -6,6 +6,9 @@
 // can come from; without it a compiler may load the value a second time after the check.
 #pragma once
 
+#include <limits>
+
+#include "../../common/types.hpp"
 #include "copy.hpp"
 
 namespace anydml {
@@ -24,6 +27,20 @@ inline T read_once(const char* address) {
   asm volatile("" : "+r"(value));
   on_read(address, reinterpret_cast<char*>(&value), Int{sizeof(T)});
   return value;
+}
+
+// An index as 64 bits; those of uint64 that have more become the greatest.
+inline Int index_once(DataType type, const char* address) {
+  switch (type) {
+    case DataType::int32:
+      return read_once<int32_t>(address);
+    case DataType::uint32:
+      return read_once<uint32_t>(address);
+    default: {
+      const Int number = read_once<Int>(address);
+      return number < 0 && type == DataType::uint64 ? std::numeric_limits<Int>::max() : number;
+    }
+  }
 }
 
 // Ends the copying of `count` values of `size` bytes, `step` bytes apart, to `copy`.

@@ -18,6 +18,10 @@
 //   vertical   maxima, for rows that lie side by side in memory: a lane is a row.
 //   wide       axes of 2^32 elements and more: radix selection with 64-bit positions.
 //
+// Results that are wanted in the order of their positions are not ranked or sorted: candidates are
+// found in that order. Rows of which the last of equal elements goes first are read from their end.
+// Rows of different lengths each take the algorithm of their own length.
+//
 // All bounds and lists are exact for every input: ties and NaN change how much is collected, never
 // what is written, and the work for an element is bounded whatever the order of the input. Results
 // do not depend on threads. Many rows are shared among threads; few and long ones are split.
@@ -39,9 +43,11 @@
 // for each thread.
 #include "top_k.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
+#include "../runtime/read_once.hpp"
 #include "top_k_job.hpp"
 #include "top_k_sort.hpp"
 
@@ -52,6 +58,22 @@ namespace {
 
 // Rows up to this many elements apart are processed together.
 constexpr Int kMaxStrideElements = 8;
+
+// The length of each row, in row-major order.
+Scratch<Int> lengths_of(const TopKPlan& plan, const void* lengths, Int n) {
+  const Layout& layout = plan.lengths.layout;
+  const Int rows = layout.count();
+  Scratch<Int> copy(rows);
+  const Layout* const layouts[1] = {&layout};
+  Walker<1> walker(layouts, layout.rank);
+  walker.start(0);
+  for (Int row = 0; row < rows; ++row) {
+    const char* const from = static_cast<const char*>(lengths) + walker.offset[0];
+    copy[row] = std::clamp<Int>(index_once(plan.lengths.type, from), 0, n);
+    walker.next();
+  }
+  return copy;
+}
 
 bool is_small_k(Int n, Int k, int width) {
   return k <= n / kSmallKRatio || (n <= kSmallKRow && width <= 4 && k <= n / (kSmallKRatio / 2));
@@ -80,12 +102,13 @@ bool applicable(TopKAlgorithm algorithm, Int n, Int k, int width) {
   }
 }
 
-TopKAlgorithm choose(Int n, Int k, int width) {
+TopKAlgorithm choose(Int n, Int k, int width, bool sorted) {
   if (n >= kWideAxis) return TopKAlgorithm::wide;
   if (n <= kShortRow) return TopKAlgorithm::rank;
   if (is_small_k(n, k, width)) return TopKAlgorithm::maxima;
   if (n <= kRankLimit) return TopKAlgorithm::rank;
-  if (k > (n >= kBucketSort && width <= 4 ? n / 5 : n - 3 * n / 8)) return TopKAlgorithm::sort;
+  if (sorted && k > (n >= kBucketSort && width <= 4 ? n / 5 : n - 3 * n / 8))
+    return TopKAlgorithm::sort;
   if (n <= kThresholdLimit) return TopKAlgorithm::threshold;
   return TopKAlgorithm::sample;
 }
@@ -97,7 +120,7 @@ Int sample_position(Int i, Int n) {
 }
 
 void run(const TopKPlan& plan, const void* input, void* values, void* indices, int threads,
-         TopKAlgorithm forced) {
+         TopKAlgorithm forced, const void* lengths) {
   const Layout& layout = plan.input.layout;
   const int axis = plan.axis;
   Job job;
@@ -125,17 +148,32 @@ void run(const TopKPlan& plan, const void* input, void* values, void* indices, i
       scalar || job.k == 1 ? plan.indices.element_size : plan.indices.layout.strides[axis];
   job.stream = job.k >= 4096 && job.rows.count() * job.k * width >= kStreamBytes;
   job.threads = threads < 1 ? 1 : threads;
+  job.nan_last = plan.nan_last && plan.largest;
+  job.sorted = plan.sorted;
+  job.from_end = plan.last_first;
+  if (job.from_end) {
+    job.input += (job.n - 1) * job.stride;
+    job.stride = -job.stride;
+  }
+  job.fill = plan.fill;
+  Scratch<Int> own_lengths;
+  if (plan.lengths.layout.count() > 0 && lengths != nullptr) {
+    own_lengths = lengths_of(plan, lengths, job.n);
+    job.lengths = own_lengths.get();
+  }
 
-  job.algorithm = forced != TopKAlgorithm::automatic && applicable(forced, job.n, job.k, width)
+  job.algorithm = forced != TopKAlgorithm::automatic && applicable(forced, job.n, job.k, width) &&
+                          (job.sorted || forced != TopKAlgorithm::sort)
                       ? forced
-                      : choose(job.n, job.k, width);
+                      : choose(job.n, job.k, width, job.sorted);
   const int last = job.rows.rank - 1;
   const Int distance = last >= 0 ? std::abs(job.rows.strides[last]) : 0;
   const bool side_by_side =
       distance > 0 && distance <= kMaxStrideElements * width && job.rows.sizes[last] >= 64 / width;
-  const bool vertical = side_by_side && applicable(TopKAlgorithm::vertical, job.n, job.k, width);
+  const bool vertical = side_by_side && job.lengths == nullptr &&
+                        applicable(TopKAlgorithm::vertical, job.n, job.k, width);
   if (job.algorithm == TopKAlgorithm::vertical && !vertical)
-    job.algorithm = choose(job.n, job.k, width);
+    job.algorithm = choose(job.n, job.k, width, job.sorted);
   else if (forced == TopKAlgorithm::automatic && vertical && distance < std::abs(job.stride) &&
            job.algorithm == TopKAlgorithm::maxima)
     job.algorithm = TopKAlgorithm::vertical;
@@ -178,8 +216,9 @@ void run(const TopKPlan& plan, const void* input, void* values, void* indices, i
 
 }  // namespace top_k
 
-void TopKPlan::run(const void* source, void* to_values, void* to_indices, int threads) const {
-  top_k::run(*this, source, to_values, to_indices, threads, TopKAlgorithm::automatic);
+void TopKPlan::run(const void* source, void* to_values, void* to_indices, int threads,
+                   const void* of_rows) const {
+  top_k::run(*this, source, to_values, to_indices, threads, TopKAlgorithm::automatic, of_rows);
 }
 
 }  // namespace anydml

@@ -39,13 +39,13 @@ constexpr Int kWideAxis = (Int{1} << 32) - (Int{1} << 13);
 
 // Whether the algorithm can do this row; `vertical` also depends on the layout.
 bool applicable(TopKAlgorithm algorithm, Int n, Int k, int width);
-TopKAlgorithm choose(Int n, Int k, int width);
+TopKAlgorithm choose(Int n, Int k, int width, bool sorted = true);
 
 // Where the i-th of kSample sampled elements of a row lies: one in each stratum, scattered in it.
 Int sample_position(Int i, Int n);
 
 void run(const TopKPlan& plan, const void* input, void* values, void* indices, int threads,
-         TopKAlgorithm forced);
+         TopKAlgorithm forced, const void* lengths = nullptr);
 
 }  // namespace top_k
 }  // namespace anydml

@@ -55,11 +55,15 @@ template <class Order>
 inline void finish(const Output& out, const Source<Order>& row, uint32_t* index, Int count, Int k,
                    const Workspace& work) {
   using Key = typename Order::Key;
-  if (k <= kRankLimit ? count > max_ranked(k) : count > k + k / 2) {
+  if (k <= kRankLimit ? count > max_ranked(k) : count > (out.sorted ? k + k / 2 : k)) {
     Collector<Order> all{row, k, std::numeric_limits<Key>::min(), index, work.keys_as<Key>()};
     all.count = count;
     all.prune();
     count = k;
+  }
+  if (!out.sorted && count == k) {
+    for (Int j = 0; j < k; ++j) put(out, j, row, static_cast<Int>(index[j]));
+    return;
   }
   if (count <= kRankLimit) {
     put_ranked(out, row, count, k, [&](Int j) { return static_cast<Int>(index[j]); });

@@ -16,9 +16,23 @@ struct Job {
   bool wide_index;
   bool stream;
   unsigned long long flip;
+  bool nan_last, sorted;
+  bool from_end;  // `input` is the last element of a row, `stride` leads to its first
+  const Int* lengths = nullptr;  // of each row; null: all have n elements
+  uint64_t fill;                 // the bits of values without an element
   int threads;
   TopKAlgorithm algorithm;
 };
+
+// What makes keys of elements.
+template <class Order>
+typename Order::Flip flip_of(const Job& job) {
+  const auto bits = static_cast<typename Order::Unsigned>(job.flip);
+  if constexpr (Order::is_float)
+    return {bits, job.nan_last};
+  else
+    return bits;
+}
 
 void run_float2(const Job& job);
 void run_bfloat(const Job& job);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../runtime/threads.hpp"
+#include "top_k_job.hpp"
 #include "top_k_select.hpp"
 #include "top_k_sort.hpp"
 
@@ -13,18 +14,41 @@ struct Output {
   Int value_stride;
   char* indices;
   Int index_stride;
-  bool wide_index;  // 8 bytes, else 4
-  bool stream;      // past the cache
+  bool wide_index;     // 8 bytes, else 4
+  bool stream;         // past the cache
+  bool sorted = true;  // by key; else by position
+  // A row that is read from its end has its positions counted from there.
+  uint64_t from_end = 0, first = 0;
+
+  uint64_t index_of(Int position) const {
+    return (static_cast<uint64_t>(position) ^ from_end) + first;
+  }
 };
+
+// The results of a row of `length` elements go to these addresses.
+inline Output output_of(const Job& job, char* values, char* indices, Int length) {
+  Output out{values,         job.value_stride, indices,   job.index_stride,
+             job.wide_index, job.stream,       job.sorted};
+  if (!job.from_end) return out;
+  out.from_end = ~uint64_t{0};
+  out.first = static_cast<uint64_t>(length);
+  if (job.sorted) return out;
+  const Int last = std::min(job.k, length) - 1;
+  out.values += last * out.value_stride;
+  out.indices += last * out.index_stride;
+  out.value_stride = -out.value_stride;
+  out.index_stride = -out.index_stride;
+  return out;
+}
 
 template <class Order>
 inline void put(const Output& out, Int rank, const Source<Order>& row, Int position) {
   store(out.values + rank * out.value_stride, row.bits(position));
   char* const index = out.indices + rank * out.index_stride;
   if (out.wide_index)
-    store(index, static_cast<uint64_t>(position));
+    store(index, out.index_of(position));
   else
-    store(index, static_cast<uint32_t>(position));
+    store(index, static_cast<uint32_t>(out.index_of(position)));
 }
 
 // Scratch of one row at a time.
@@ -61,8 +85,12 @@ inline void put_ranked_keys(const Output& out, const Source<Order>& row, RankKey
   alignas(64) RankKey<Order> rank[kRankLimit + 64];
   rank_all<static_cast<int>(sizeof(RankKey<Order>))>(keys, count, rank);
   // Writes all of them to their places: which ranks are below k cannot be predicted.
-  uint32_t position[kRankLimit];
-  for (Int j = 0; j < count; ++j) position[rank[j]] = static_cast<uint32_t>(position_of(j));
+  uint32_t position[kRankLimit + 1];
+  Int first = 0;  // of those that are among the k
+  for (Int j = 0; j < count; ++j) {
+    position[out.sorted ? rank[j] : first] = static_cast<uint32_t>(position_of(j));
+    first += rank[j] < k;
+  }
   for (Int r = 0; r < k; ++r) put(out, r, row, static_cast<Int>(position[r]));
 }
 
@@ -77,20 +105,19 @@ inline void put_ranked(const Output& out, const Source<Order>& row, Int count, I
 
 // The bits of a key, where only one pattern has it: not so for zeros and NaN, which are `special`.
 template <class Order>
-inline typename Order::Unsigned bits_of(typename Order::Unsigned key, typename Order::Unsigned flip,
+inline typename Order::Unsigned bits_of(typename Order::Unsigned key, typename Order::Flip flip,
                                         bool& special) {
   using Unsigned = typename Order::Unsigned;
-  const Unsigned ordered = static_cast<Unsigned>(key ^ flip);
   if constexpr (Order::is_float) {
     constexpr int top = 8 * Order::width - 1;
-    constexpr Unsigned nan = static_cast<Unsigned>(~(Unsigned{1} << top));
-    special = ordered == 0 || ordered == nan;
+    const Unsigned ordered = static_cast<Unsigned>(key ^ flip.bits);
+    special = ordered == 0 || key == flip.nan;
     const Unsigned sign = static_cast<Unsigned>(static_cast<typename Order::Key>(ordered) >> top);
     const Unsigned magnitude = static_cast<Unsigned>((ordered ^ sign) - sign);
     return static_cast<Unsigned>(magnitude | (sign << top));
   } else {
     special = false;
-    return ordered;
+    return static_cast<Unsigned>(key ^ flip);
   }
 }
 
@@ -129,6 +156,7 @@ inline void put_sorted(const Output& out, const Source<Order>& row, const uint64
     } else {
       for (Int i = 0; i < count; ++i) values[i] = row.bits(static_cast<Int>(wide[i]));
     }
+    for (Int i = 0; i < count; ++i) wide[i] = out.index_of(static_cast<Int>(wide[i]));
     if (!packed) {
       for (Int i = 0; i < count; ++i) {
         store(out.values + (start + i) * out.value_stride, values[i]);

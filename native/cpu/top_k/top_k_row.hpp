@@ -342,7 +342,8 @@ struct RowSelector {
     for (int part = 0; part < parts; ++part) starts[part + 1] = starts[part] + counts[part];
     const Int total = starts[parts];
     if (total < shape.k) return false;
-    if (parts > 1 && total > kRankLimit && shape.k > kRankLimit && total <= shape.k + shape.k / 2) {
+    if (out.sorted && parts > 1 && total > kRankLimit && shape.k > kRankLimit &&
+        total <= shape.k + shape.k / 2) {
       put_by_sorting(out, row, starts, shape.k, work, false, [&](Int part, Int j) {
         return static_cast<Int>(work.index[part * work.list + j]);
       });
@@ -366,8 +367,8 @@ struct RowSelector {
     keys_of<Order>(row.data, shape.n, row.flip, keys);
     pad(keys, shape.n);
     Int selected = 0;
-    select_greatest<W>(keys, shape.n, shape.k, shape.k / 8, std::numeric_limits<Key>::min(),
-                       [&](uint64_t mask, Int first) {
+    select_greatest<W>(keys, shape.n, shape.k, out.sorted ? shape.k / 8 : 0,
+                       std::numeric_limits<Key>::min(), [&](uint64_t mask, Int first) {
                          selected +=
                              expand_bits(mask, static_cast<uint32_t>(first), work.index + selected);
                        });

@@ -158,7 +158,7 @@ struct Source {
   using Unsigned = typename Order::Unsigned;
   const char* data;
   Int stride;
-  Unsigned flip;
+  typename Order::Flip flip;
 
   Unsigned bits(Int i) const {
     before_reading(data + i * stride, 0, 1, Order::width);

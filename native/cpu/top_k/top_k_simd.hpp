@@ -126,7 +126,7 @@ struct Line {
 };
 
 template <class Order>
-inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigned flip) {
+inline Line<Order::width> line_of_keys(const void* from, typename Order::Flip flip) {
   constexpr int W = Order::width;
   using Signed = typename Vectors<W>::Signed;
   using Unsigned = typename Vectors<W>::Unsigned;
@@ -140,16 +140,19 @@ inline Line<Order::width> line_of_keys(const void* from, typename Order::Unsigne
       const Signed magnitude = key & (Signed{} + max_key);
       const Unsigned sign = (Unsigned)(key >> (8 * W - 1));
       const Signed ordered = (Signed)(((Unsigned)magnitude ^ sign) - sign);
-      key = magnitude > (Signed{} + static_cast<Key>(Order::infinity)) ? (Signed{} + max_key)
-                                                                       : ordered;
+      key = magnitude > (Signed{} + static_cast<Key>(Order::infinity))
+                ? (Signed{} + static_cast<Key>(flip.nan))
+                : ordered ^ (Signed{} + static_cast<Key>(flip.bits));
+    } else {
+      key ^= Signed{} + static_cast<Key>(flip);
     }
-    line.part[i] = key ^ (Signed{} + static_cast<Key>(flip));
+    line.part[i] = key;
   }
   return line;
 }
 
 template <class Order>
-inline typename Order::Key key_at(const char* from, typename Order::Unsigned flip) {
+inline typename Order::Key key_at(const char* from, typename Order::Flip flip) {
   before_reading(from, 0, 1, Order::width);
   return Order::key(load<typename Order::Unsigned>(from), flip);
 }
@@ -247,7 +250,7 @@ inline uint64_t at_least(const Line<W>& keys, const Line<W>& bound) {
 
 // One bit an element for the 64 elements from `from` on.
 template <class Order>
-inline uint64_t reaching_in_unit(const char* from, typename Order::Unsigned flip,
+inline uint64_t reaching_in_unit(const char* from, typename Order::Flip flip,
                                  const Line<Order::width>& bound) {
   constexpr int W = Order::width;
   uint64_t mask = 0;
@@ -301,7 +304,7 @@ inline void compress_line(const Line<W>& line, uint64_t mask, typename Bits<W>::
 // Appends base + the positions in [begin, end) of contiguous elements whose key reaches the bound.
 // All from 0 to `end` can be read; `out` has capacity for end - begin + 64.
 template <class Order>
-inline Int filter(const char* row, Int begin, Int end, typename Order::Unsigned flip,
+inline Int filter(const char* row, Int begin, Int end, typename Order::Flip flip,
                   typename Order::Key bound, uint32_t* out, uint32_t base = 0) {
   constexpr int W = Order::width;
   const Line<W> bound_line = Line<W>::splat(bound);
@@ -363,7 +366,7 @@ inline Int pad(Key* keys, Int count) {
 }
 
 template <class Order>
-inline void keys_of(const char* row, Int count, typename Order::Unsigned flip,
+inline void keys_of(const char* row, Int count, typename Order::Flip flip,
                     typename Order::Key* keys) {
   constexpr int W = Order::width;
   Int i = 0;

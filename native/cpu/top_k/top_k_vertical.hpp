@@ -21,7 +21,7 @@ class Vertical {
  public:
   explicit Vertical(const Job& job)
       : job_(job),
-        flip_(static_cast<Unsigned>(job.flip)),
+        flip_(flip_of<Order>(job)),
         lane_stride_(job.rows.strides[job.rows.rank - 1]),
         inner_(job.rows.sizes[job.rows.rank - 1]),
         strips_((inner_ + lanes - 1) / lanes),
@@ -217,18 +217,16 @@ class Vertical {
     for (int lane = skip; lane < lanes; ++lane) {
       if (list[lane].count < job_.k) list[lane].take_all(job_.n);
       const Int row = first + lane;
-      const Output out{job_.values + walker.offset[1] + row * job_.value_rows.strides[last],
-                       job_.value_stride,
-                       job_.indices + walker.offset[2] + row * job_.index_rows.strides[last],
-                       job_.index_stride,
-                       job_.wide_index,
-                       false};
+      Output out =
+          output_of(job_, job_.values + walker.offset[1] + row * job_.value_rows.strides[last],
+                    job_.indices + walker.offset[2] + row * job_.index_rows.strides[last], job_.n);
+      out.stream = false;
       finish(out, list[lane].row, list[lane].index, list[lane].count, job_.k, work);
     }
   }
 
   const Job& job_;
-  Unsigned flip_;
+  typename Order::Flip flip_;
   Int lane_stride_;  // bytes from row to row
   Int inner_, strips_;
   Int length_, chunks_;  // positions of a chunk, chunks of the axis

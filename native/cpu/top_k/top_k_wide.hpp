@@ -45,7 +45,7 @@ inline void run_wide(const Source<Order>& row, const Output& out, Int n, Int k, 
   }
   // The row changed since it was counted: any others are taken.
   for (; count < k; ++count) items[count] = {rest_of(count), static_cast<uint64_t>(count)};
-  for (int shift = 0; shift < 8 * W; shift += 8) {
+  for (int shift = 0; out.sorted && shift < 8 * W; shift += 8) {
     std::memset(counts, 0, sizeof(counts));
     for (Int i = 0; i < k; ++i) ++counts[items[i].rest >> shift & 255];
     if (counts[items[0].rest >> shift & 255] == k) continue;

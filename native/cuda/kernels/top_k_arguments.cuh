@@ -23,6 +23,13 @@ struct Rows {
   char* indices;
   long long value_stride, index_stride;
   bool wide_indices;
+  bool sorted;    // by key; else by the positions on the axis
+  bool from_end;  // positions descend
+  // How many keys each row has (null: n), at this stride; results without a key are `fill` and -1.
+  const void* lengths;
+  long long length_stride;
+  bool wide_lengths, unsigned_lengths;
+  unsigned long long fill;
   int rank;
   long long sizes[kDims], input_strides[kDims], value_strides[kDims], index_strides[kDims];
 };
@@ -35,6 +42,9 @@ struct Parts {
   void* places;
   bool wide_places;
   bool ordered;  // as results are, so that equal keys are in the order of their places
+  // Of rows with lengths, which are cut into fewer segments if these had less than k elements each:
+  // how many results a row has.
+  long long* lengths;
 };
 
 // How a long row's bound is found, from a sample (top_k_long.cu).

@@ -257,9 +257,11 @@ __device__ inline void sort(Item* items, int size) {
 }
 
 // The k greatest of the first `count` items of the list, each given to write(rank, item), greatest
-// first if `ordered`. The list has capacity for the next power of two.
-template <class Write>
-__device__ void finish(int count, int k, bool ordered, unsigned n, const Write& write) {
+// first if `ordered`; if not `by_key`, in the order of index_of(item), which takes the place of the
+// key. The list has capacity for the next power of two.
+template <class Write, class IndexOf>
+__device__ void finish(int count, int k, bool ordered, bool by_key, unsigned n, const Write& write,
+                       const IndexOf& index_of) {
   Item* const items = list();
   const int me = static_cast<int>(threadIdx.x);
   int size = 64, result_size = 64;
@@ -269,10 +271,16 @@ __device__ void finish(int count, int k, bool ordered, unsigned n, const Write& 
   // first.
   const bool much =
       count > kMaxRanked && (size > 2 * result_size || (size > result_size && size >= 2048));
-  if (count > k && (much || !ordered)) {
+  if (count > k && (much || !ordered || !by_key)) {
     cut(count, k, n);
     count = k;
     size = result_size;
+  }
+  if (!by_key) {
+    __syncthreads();
+    for (int i = me; i < count; i += kThreads)
+      items[i] = Candidate::make(static_cast<Key>(~index_of(items[i])), Candidate::back(items[i]));
+    __syncthreads();
   }
   if (ordered) {
     for (int i = count + me; i < size; i += kThreads) items[i] = Candidate::make(0, 0);
@@ -299,7 +307,7 @@ __device__ void finish(int count, int k, bool ordered, unsigned n, const Write& 
   }
 #pragma unroll 1
   for (int i = me; i < k; i += kThreads) {
-    // There are fewer than k only if another stream changes the input meanwhile.
+    // There are fewer than k in a short row, and if another stream changes the input meanwhile.
     write(i, i < count ? items[i] : Candidate::make(0, ~static_cast<unsigned>(i)));
   }
   __syncthreads();

@@ -98,6 +98,18 @@ __device__ __noinline__ Item bound_of_sample(const Item* all, int count, int low
                          }));
 }
 
+// The host's plan (plan_cooperation), for a row that is shorter than others; low 0: all it has.
+__device__ void bounds_of_row(unsigned n, int k, unsigned blocks, int capacity, int& low,
+                              int& high) {
+  const int vectors = static_cast<int>(n / blocks / kVector) - 1;
+  const float size = static_cast<float>(blocks) *
+                     static_cast<float>(kSampled * (vectors < kThreads ? vectors : kThreads));
+  const float part = static_cast<float>(k) / static_cast<float>(n), expected = size * part;
+  low = static_cast<int>(expected + 3.5f * sqrtf(expected * (1 - part))) + kSampled;
+  high = low + (low < 16 ? 2 : low / 8);
+  if (n < static_cast<unsigned>(capacity)) low = 0;
+}
+
 // The digit, as `digit_among`, of all blocks' elements.
 template <class Tally>
 __device__ Digit digit_of_row(unsigned* digits, unsigned need, bool from_top, const Tally& tally) {
@@ -143,13 +155,15 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
                       const __grid_constant__ Cooperation cooperation) {
   const unsigned blocks = static_cast<unsigned>(cooperation.segments);
   const unsigned number = blockIdx.x / blocks, segment = blockIdx.x - number * blocks;
-  const int k = static_cast<int>(rows.k), capacity = cooperation.capacity;
+  const int capacity = cooperation.capacity;
   const Raw flip = static_cast<Raw>(rows.flip);
   const RowOffsets at = offsets_of(rows, number);
-  const unsigned n = static_cast<unsigned>(rows.n);
+  const unsigned n = static_cast<unsigned>(at.length);
+  const int k = n < static_cast<unsigned>(rows.k) ? static_cast<int>(n) : static_cast<int>(rows.k);
+  int low = cooperation.low, high = cooperation.high;
+  if (rows.lengths != nullptr) bounds_of_row(n, k, blocks, capacity, low, high);
   if (threadIdx.x == 0) {
-    const unsigned length = static_cast<unsigned>(cooperation.length);
-    const unsigned longer = static_cast<unsigned>(cooperation.longer);
+    const unsigned length = n / blocks, longer = n - length * blocks;
     span.base = segment * length + (segment < longer ? segment : longer);
     span.first = keys_of(rows, number, at) + span.base;
     span.n = length + (segment < longer ? 1 : 0);
@@ -172,7 +186,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   publish_sample(cooperation.groups, sample + segment * cooperation.groups);
   meet();
   unsigned count = 0;
-  Item bound = bound_of_sample(sample, published, cooperation.low, cooperation.high, n);
+  Item bound = Candidate::make(0, 0);
+  if (low > 0) bound = bound_of_sample(sample, published, low, high, n);
   Item* found = lists;
 #pragma unroll 1
   for (int attempt = 0;; ++attempt) {
@@ -201,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
         list()[i] = read_shared(found + i);
       bound = bound_of(capacity, k, k + k / 8, n);
     } else {
-      const int more = 3 * cooperation.low + 8;
+      const int more = 3 * low + 8;
       bound = bound_of_sample(sample, published, more, more + more / 8, n);
     }
     __syncthreads();
@@ -213,7 +228,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
   for (int i = static_cast<int>(threadIdx.x); i < all; i += kThreads)
     list()[i] = read_shared(found + i);
   __syncthreads();
-  finish(all, k, true, n, [&](int r, const Item& item) {
-    write_result(rows, at, r, Candidate::key(item), ~Candidate::back(item), flip);
-  });
+  const auto index_of = [](const Item& item) -> long long { return ~Candidate::back(item); };
+  finish(
+      all, static_cast<int>(rows.k), true, rows.sorted, n,
+      [&](int r, const Item& item) {
+        write_result(rows, at, r, Candidate::key(item), index_of(item), flip);
+      },
+      index_of);
 }

@@ -94,13 +94,23 @@ struct Items<8> {
 using Candidate = Items<W>;
 using Item = Candidate::Type;
 
-// Where a row begins: bytes from each tensor's first element.
+// Where a row begins: bytes from each tensor's first element; and how many keys it has.
 struct RowOffsets {
-  long long input, values, indices;
+  long long input, values, indices, length;
 };
 
+__device__ inline long long length_of(const Rows& rows, long long row) {
+  if (rows.lengths == nullptr) return rows.n;
+  const char* const at = static_cast<const char*>(rows.lengths) + row * rows.length_stride;
+  long long length = rows.wide_lengths       ? *reinterpret_cast<const long long*>(at)
+                     : rows.unsigned_lengths ? *reinterpret_cast<const unsigned*>(at)
+                                             : *reinterpret_cast<const int*>(at);
+  if (length < 0) length = rows.unsigned_lengths ? rows.n : 0;
+  return length < rows.n ? length : rows.n;
+}
+
 __device__ __noinline__ RowOffsets general_offsets(const Rows& rows, long long row) {
-  RowOffsets at{0, 0, 0};
+  RowOffsets at{0, 0, 0, length_of(rows, row)};
 #pragma unroll 1
   for (int i = rows.rank - 1; i >= 0; --i) {
     const long long next = row / rows.sizes[i], position = row - next * rows.sizes[i];
@@ -114,7 +124,8 @@ __device__ __noinline__ RowOffsets general_offsets(const Rows& rows, long long r
 
 __device__ inline RowOffsets offsets_of(const Rows& rows, long long row) {
   if (rows.rank > 1) return general_offsets(rows, row);
-  return {row * rows.input_strides[0], row * rows.value_strides[0], row * rows.index_strides[0]};
+  return {row * rows.input_strides[0], row * rows.value_strides[0], row * rows.index_strides[0],
+          length_of(rows, row)};
 }
 
 // The row's keys, or elements that become keys.
@@ -131,12 +142,14 @@ __device__ inline long long place_of(const Rows& rows, long long row, long long 
                           : static_cast<const unsigned*>(rows.places)[at];
 }
 
-// Result number r of a row: this key, at this place on the axis. The element is read once more
-// where its key does not tell its bits.
+// Result number r of a row: this key, at this place on the axis, or that there is none. The element
+// is read once more where its key does not tell its bits, or where positions are in its place.
 __device__ inline void write_result(const Rows& rows, const RowOffsets& at, long long r, Key key,
                                     long long place, Raw flip) {
   Raw bits;
-  if (rows.source != nullptr || !bits_of(key, flip, &bits))
+  if (r >= at.length)
+    bits = static_cast<Raw>(rows.fill), place = -1;
+  else if (rows.source != nullptr || !rows.sorted || !bits_of(key, flip, &bits))
     bits = *reinterpret_cast<const Raw*>(rows.input + at.input + place * rows.stride);
   *reinterpret_cast<Raw*>(rows.values + at.values + r * rows.value_stride) = bits;
   char* const index = rows.indices + at.indices + r * rows.index_stride;

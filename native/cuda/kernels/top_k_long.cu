@@ -110,6 +110,22 @@ __device__ int candidates(int k, const Sampling& sampling) {
   return count < sampling.capacity ? count : sampling.capacity;
 }
 
+// The host's plan (sampling_plan), for a row that is shorter than others.
+__device__ Sampling sampling_of(unsigned n, int k, Sampling sampling) {
+  const int vectors = static_cast<int>(n / kVector) - 1;
+  const float size = static_cast<float>(kSampled * (vectors < kThreads ? vectors : kThreads));
+  const float part = static_cast<float>(k) / static_cast<float>(n), expected = size * part;
+  const float low = expected + 3.5f * sqrtf(expected * (1 - part)) + kSampled;
+  const float high = low + fmaxf(2, low / 8);
+  const float all = (high + 4 * sqrtf(high) + kSampled) * static_cast<float>(n) / size;
+  sampling.low = static_cast<int>(low);
+  sampling.high = static_cast<int>(high);
+  if (n <= static_cast<unsigned>(sampling.capacity) &&
+      (vectors < 1 || low > 0.8f * size || all > 0.9f * static_cast<float>(n)))
+    sampling.low = sampling.high = 0;
+  return sampling;
+}
+
 }  // namespace
 }  // namespace anydml::top_k
 
@@ -119,7 +135,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     top_k_long(const __grid_constant__ Rows rows, const __grid_constant__ Parts parts,
                const __grid_constant__ Sampling sampling) {
   const Raw flip = static_cast<Raw>(rows.flip);
-  const int k = static_cast<int>(rows.k);
   const long long all = rows.rows * parts.segments;
   anydml::let_next_begin();
   anydml::await_previous();
@@ -131,12 +146,23 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       segment = task - row * parts.segments;
     }
     const RowOffsets at = offsets_of(rows, row);
-    const long long begin =
-        segment * parts.length + (segment < parts.longer ? segment : parts.longer);
+    long long length = parts.length, longer = parts.longer;
+    int k = static_cast<int>(rows.k);
+    if (rows.lengths != nullptr) {
+      const long long most = at.length / rows.k;
+      const long long used = most < 1 ? 1 : most < parts.segments ? most : parts.segments;
+      k = at.length < k ? static_cast<int>(at.length) : k;
+      length = at.length / used;
+      longer = at.length - length * used;
+      if (parts.lengths != nullptr && segment == 0 && threadIdx.x == 0)
+        parts.lengths[row] = used * k;
+      if (segment >= used) continue;
+    }
+    const long long begin = segment * length + (segment < longer ? segment : longer);
     const bool unordered = rows.places != nullptr && !rows.ordered;
     if (threadIdx.x == 0) {
       span.first = keys_of(rows, row, at) + begin;
-      span.n = static_cast<unsigned>(parts.length + (segment < parts.longer ? 1 : 0));
+      span.n = static_cast<unsigned>(length + (segment < longer ? 1 : 0));
       span.places =
           unordered ? static_cast<const unsigned*>(rows.places) + row * rows.n + begin : nullptr;
       span.base = 0;
@@ -150,19 +176,25 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
       span.flip = flip;
     }
     __syncthreads();
-    const int count = candidates(k, sampling);
-    const bool ordered = parts.keys == nullptr || parts.ordered;
-    finish(count, k, ordered, span.place_limit, [&](int r, const Item& item) {
+    int count = 0;
+    if (k > 0)
+      count = candidates(k, rows.lengths == nullptr ? sampling : sampling_of(span.n, k, sampling));
+    const bool is_last = parts.keys == nullptr, ordered = is_last || parts.ordered;
+    const auto index_of = [&](const Item& item) {
+      const long long place = ~Candidate::back(item);
+      return unordered ? place : place_of(rows, row, begin + place);
+    };
+    const auto write = [&](int r, const Item& item) {
       const Key key = Candidate::key(item);
-      long long place = ~Candidate::back(item);
-      if (!unordered) place = place_of(rows, row, begin + place);
-      if (parts.keys == nullptr) return write_result(rows, at, r, key, place, flip);
-      const long long to = task * rows.k + r;
+      const long long place = index_of(item), to = task * rows.k + r;
+      if (is_last) return write_result(rows, at, r, key, place, flip);
       static_cast<Raw*>(parts.keys)[to] = static_cast<Raw>(key);
       if (parts.wide_places)
         static_cast<long long*>(parts.places)[to] = place;
       else
         static_cast<unsigned*>(parts.places)[to] = static_cast<unsigned>(place);
-    });
+    };
+    finish(count, is_last ? static_cast<int>(rows.k) : k, ordered, !is_last || rows.sorted,
+           span.place_limit, write, index_of);
   }
 }

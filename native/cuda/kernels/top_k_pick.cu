@@ -59,14 +59,17 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   __shared__ unsigned counts[256];
   const Tile tile = tile_of(rows, pick);
   const long long row = pick.first_row + tile.own_row;
-  const Raw* const elements = keys_of(rows, row, offsets_of(rows, row)) + tile.begin;
+  const RowOffsets at = offsets_of(rows, row);
+  const Raw* const elements = keys_of(rows, row, at) + tile.begin;
   const Key known = static_cast<Key>(pick.choices[tile.own_row].key);
   counts[threadIdx.x] = 0;
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < tile.size; i += kThreads) {
     Key key;
     if (pick.key_buffer != nullptr) {
-      key = key_of(elements[i], static_cast<Raw>(rows.flip));
+      // What lies behind a row's own elements has the least key, and later places.
+      key = 0;
+      if (tile.begin + i < at.length) key = key_of(elements[i], static_cast<Raw>(rows.flip));
       static_cast<Raw*>(pick.key_buffer)[tile.first + i] = static_cast<Raw>(~key);
     } else {
       key = key_at(pick, tile.first + i);
@@ -170,5 +173,20 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     }
     greater_before += __popc(greater_lanes[j]);
     equal_before += __popc(equal_lanes[j]);
+  }
+}
+
+// What was picked as results in the order of their positions. pick.tiles: of the picked pairs.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    top_k_pick_write(const __grid_constant__ Rows rows, const __grid_constant__ Pick pick) {
+  const long long own_row = blockIdx.x / pick.tiles, row = pick.first_row + own_row;
+  const long long begin = (blockIdx.x - own_row * pick.tiles) * kTile;
+  const RowOffsets at = offsets_of(rows, row);
+  const long long found = at.length < rows.k ? at.length : rows.k;
+  for (long long i = begin + threadIdx.x; i < begin + kTile && i < rows.k; i += kThreads) {
+    const long long pair = own_row * rows.k + i, r = rows.from_end && i < found ? found - 1 - i : i;
+    write_result(rows, at, r, static_cast<Raw>(~static_cast<const Raw*>(pick.to_keys)[pair]),
+                 static_cast<long long>(static_cast<const Count*>(pick.to_places)[pair]),
+                 static_cast<Raw>(rows.flip));
   }
 }

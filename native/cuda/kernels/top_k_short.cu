@@ -49,11 +49,15 @@ __device__ inline Key bound_of_small_k(Key greatest, int k) {
 __device__ __noinline__ void finish_row(const Rows& rows, long long row, int count) {
   const Raw flip = static_cast<Raw>(rows.flip);
   const RowOffsets at = offsets_of(rows, row);
-  finish(count, static_cast<int>(rows.k), true, static_cast<unsigned>(rows.n),
-         [&](int r, const Item& item) {
-           const unsigned place = ~Candidate::back(item);
-           write_result(rows, at, r, Candidate::key(item), place_of(rows, row, place), flip);
-         });
+  const auto index_of = [&](const Item& item) {
+    return place_of(rows, row, ~Candidate::back(item));
+  };
+  finish(
+      count, static_cast<int>(rows.k), true, rows.sorted, static_cast<unsigned>(rows.n),
+      [&](int r, const Item& item) {
+        write_result(rows, at, r, Candidate::key(item), index_of(item), flip);
+      },
+      index_of);
 }
 
 }  // namespace
@@ -67,12 +71,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
     top_k_short(const __grid_constant__ Rows rows, int high, int capacity) {
   Item* const items = list();
   const Raw flip = static_cast<Raw>(rows.flip);
-  const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
-  const int me = static_cast<int>(threadIdx.x);
+  const int k = static_cast<int>(rows.k), me = static_cast<int>(threadIdx.x);
   anydml::await_previous();
   for (long long row = blockIdx.x; row < rows.rows; row += gridDim.x) {
     const RowOffsets at = offsets_of(rows, row);
     const Raw* const first = keys_of(rows, row, at);
+    const int n = static_cast<int>(at.length);
     // Vectors begin at multiples of 16 bytes; the first and the last may lie in the row in part.
     const int lead =
         kFull ? 0 : static_cast<int>(reinterpret_cast<unsigned long long>(first) & 15) / W;
@@ -117,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
       }
       __syncthreads();
       const int count = state.count;
-      if (count <= 32) {  // a warp ranks them
+      if (count <= 32 && rows.sorted) {  // a warp ranks them
         if (me < count) {
           const Item mine = items[me];
           int rank = 0;
@@ -126,6 +130,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident / kThreads)
           const unsigned place = ~Candidate::back(mine);
           if (rank < k)
             write_result(rows, at, rank, Candidate::key(mine), place_of(rows, row, place), flip);
+        } else if (me < k) {
+          write_result(rows, at, me, 0, 0, flip);
         }
         __syncthreads();
         continue;

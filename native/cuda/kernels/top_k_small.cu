@@ -5,9 +5,18 @@ namespace anydml::top_k {
 namespace {
 
 constexpr unsigned kAll = 0xFFFFFFFFu;
+constexpr long long kNoIndex = 1ll << 62;
 
 __device__ inline Key from_lane(Key value, int lane, int width) {
   return __shfl_sync(kAll, value, lane, width);
+}
+
+// How many of some lanes have a lower index.
+__device__ inline int rank_of(long long index, int count, int width) {
+  int rank = 0;
+  for (int other = 0; other < count; ++other)
+    rank += __shfl_sync(kAll, index, other, width) < index ? 1 : 0;
+  return rank;
 }
 
 // The greatest key of the warp, and the lanes that have it.
@@ -49,8 +58,8 @@ extern "C" __global__ void top_k_ranks(const __grid_constant__ Rows rows, int la
   const long long in_warp = (threadIdx.x & 31) / lanes;
   // All lanes of a warp go on as long as one has a row.
   for (long long row = thread / lanes; row - in_warp < rows.rows; row += step) {
-    const bool is_valid = i < n && row < rows.rows;
-    const RowOffsets at = offsets_of(rows, is_valid ? row : 0);
+    const RowOffsets at = offsets_of(rows, row < rows.rows ? row : 0);
+    const bool is_valid = i < at.length && row < rows.rows;
     Key key = 0;
     if (is_valid) key = key_of(keys_of(rows, row, at)[i], flip);
     int rank = 0;
@@ -58,7 +67,11 @@ extern "C" __global__ void top_k_ranks(const __grid_constant__ Rows rows, int la
       const Key its = from_lane(key, other, lanes);
       rank += its > key || (its == key && other < i) ? 1 : 0;
     }
-    if (is_valid && rank < rows.k) write_result(rows, at, rank, key, place_of(rows, row, i), flip);
+    const bool taken = is_valid && rank < rows.k;
+    const long long index = taken ? place_of(rows, row, i) : kNoIndex;
+    if (!rows.sorted) rank = rank_of(index, lanes, lanes);
+    if (taken) write_result(rows, at, rank, key, index, flip);
+    if (!is_valid && row < rows.rows && i < rows.k) write_result(rows, at, i, 0, 0, flip);
   }
 }
 
@@ -74,33 +87,28 @@ extern "C" __global__ void __launch_bounds__(256, 8)
   asm("" : "+r"(shift));  // made once, not for every key
 #endif
   const int lane = static_cast<int>(threadIdx.x & 31);
-  const int n = static_cast<int>(rows.n), k = static_cast<int>(rows.k);
   const long long warps = static_cast<long long>(gridDim.x) * (blockDim.x / 32);
   for (long long row = static_cast<long long>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
        row < rows.rows; row += warps) {
     const RowOffsets at = offsets_of(rows, row);
     const Raw* const first = keys_of(rows, row, at);
-    Four read;
+    const int n = static_cast<int>(at.length), k = n < rows.k ? n : static_cast<int>(rows.k);
+    Four read{};
     int left = n - 4 * lane;
     left = left < 0 ? 0 : left > 4 ? 4 : left;
     if (fours != 0) {
       if (left > 0) read = reinterpret_cast<const Four*>(first)[lane];
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) read.bits[i] = i < left ? first[4 * lane + i] : Raw(0);
+      for (int i = 0; i < 4; ++i)
+        if (i < left) read.bits[i] = first[4 * lane + i];
     }
     // Keys above zero, which marks a missing element: only integers may need the key that is left
     // out.
-    Key key[4] = {};
+    Key key[4];
     unsigned subs[4];
-    if (fours != 0 && left > 0) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) key[i] = key_of(read.bits[i], flip) + shift;
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (i < left) key[i] = key_of(read.bits[i], flip) + shift;
-    }
+    for (int i = 0; i < 4; ++i) key[i] = i < left ? key_of(read.bits[i], flip) + shift : Key(0);
 #pragma unroll
     for (int i = 0; i < 4; ++i) subs[i] = static_cast<unsigned>(i);
     // Neighbours change places only where the later one is greater, so that equals stay in order,
@@ -133,6 +141,10 @@ extern "C" __global__ void __launch_bounds__(256, 8)
       }
     }
     mine -= shift;
-    if (lane < k) write_result(rows, at, lane, mine, place_of(rows, row, place), flip);
+    const long long index = lane < k ? place_of(rows, row, place) : kNoIndex;
+    int rank = lane;
+    if (!rows.sorted && k > 0) rank = rank_of(index, 32, 32);
+    if (lane >= k) rank = lane;
+    if (lane < rows.k) write_result(rows, at, rank, mine, index, flip);
   }
 }

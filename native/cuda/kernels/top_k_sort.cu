@@ -98,9 +98,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const int i = j * kThreads + static_cast<int>(threadIdx.x);
     key[j] = 0;
     if (i < tile.size)
-      key[j] = sort.keys != nullptr
-                   ? static_cast<const Raw*>(sort.keys)[first + i]
-                   : static_cast<Raw>(~key_of(elements[i], static_cast<Raw>(rows.flip)));
+      key[j] = sort.keys != nullptr ? static_cast<const Raw*>(sort.keys)[first + i]
+               : tile.begin + i < tile.at.length
+                   ? static_cast<Raw>(~key_of(elements[i], static_cast<Raw>(rows.flip)))
+                   : kMaxRaw;  // behind the row's own elements
   }
 #pragma unroll
   for (int j = 0; j < kElementsPerThread; ++j) {

@@ -1,3 +1,4 @@
+#include "../../cpu/runtime/read_once.hpp"
 #include "../../cuda/plans.hpp"
 #include "../shape_rules.hpp"
 
@@ -31,7 +32,7 @@ Int run(const Call& call) {
   const TopKPlan plan = plan_of(call);
   const Operand* const o = call.operands;
   without_gil(plan.input.layout.count(),
-              [&] { run_plan(plan, o[0].data, o[1].data, o[2].data, call.threads); });
+              [&] { run_plan(plan, o[0].data, o[1].data, o[2].data, call.threads, nullptr); });
   return -1;
 }
 
@@ -53,6 +54,105 @@ const Registration top_k{{
                   {Argument::index_type_or_none}},
     .attribute_numbers = axis_numbers<3>,
     .enqueue = enqueue,
+    .variants = cuda::top_k_variants,
+}};
+
+// ---- with the options of the array function
+
+TopKPlan rows_plan_of(const Call& call) {
+  const Operand* const o = call.operands;
+  const Int* const numbers = call.numbers;
+  return {o[0].tensor,
+          o[2].tensor,
+          o[3].tensor,
+          to_axis(numbers[0]),
+          numbers[1],
+          numbers[2] != 0,
+          numbers[3] != 0,
+          numbers[4] != 0,
+          numbers[5] != 0,
+          o[1].tensor,
+          static_cast<uint64_t>(numbers[6])};
+}
+
+// The lengths; null if all rows are whole.
+const void* lengths_of(const Call& call) {
+  return call.operands[1].tensor.layout.count() == 0 ? nullptr : call.operands[1].data;
+}
+
+const char* rows_shape(const Call& call, Results& results) {
+  const char* const wrong = shape(call, results);
+  if (wrong != nullptr) return wrong;
+  const Tensor& lengths = call.operands[1].tensor;
+  if (!is_index_type(lengths.type)) return "lengths of another type than indices have";
+  if (lengths.layout.rank == 1 && lengths.layout.sizes[0] == 0) return nullptr;
+  Layout rows = call.operands[0].tensor.layout;
+  const int axis = to_axis(call.numbers[0]);
+  for (int i = axis + 1; i < rows.rank; ++i) rows.sizes[i - 1] = rows.sizes[i];
+  --rows.rank;
+  return lengths.layout.rank == rows.rank && same_sizes(lengths.layout, rows) ? nullptr : kSizes;
+}
+
+// Array functions reject lengths outside the axis, which the kernel limits to it.
+bool fits(const Call& call) {
+  const Operand& lengths = call.operands[1];
+  const Int n = call.operands[0].tensor.layout.sizes[to_axis(call.numbers[0])];
+  const Layout& layout = lengths.tensor.layout;
+  const Layout* const layouts[1] = {&layout};
+  Walker<1> walker(layouts, layout.rank);
+  walker.start(0);
+  const Int count = layout.count();
+  for (Int i = 0; i < count; ++i, walker.next()) {
+    const char* const from = static_cast<const char*>(lengths.data) + walker.offset[0];
+    const Int length = index_once(lengths.tensor.type, from);
+    if (length < 0 || length > n) return false;
+  }
+  return true;
+}
+
+Int rows_run(const Call& call) {
+  const Operand* const o = call.operands;
+  const TopKPlan plan = rows_plan_of(call);
+  const void* const lengths = lengths_of(call);
+  if (call.output_is_private && lengths != nullptr && !fits(call)) return kDeclined;
+  without_gil(plan.input.layout.count(),
+              [&] { run_plan(plan, o[0].data, o[2].data, o[3].data, call.threads, lengths); });
+  return -1;
+}
+
+void rows_enqueue(const Call& call, cuda::Queue& queue) {
+  const Operand* const o = call.operands;
+  cuda::top_k(rows_plan_of(call), o[0].data, o[2].data, o[3].data, queue, lengths_of(call));
+}
+
+bool rows_numbers(const FunctionCall& call, Int* numbers, Results& results) {
+  numbers[7] = 0;
+  return axis_numbers<7>(call, numbers, results);
+}
+
+const Registration top_k_rows{{
+    .name = "top_k_rows",
+    .inputs = 2,
+    .outputs = 2,
+    .attributes = {{"axis"},
+                   {"k"},
+                   {"largest"},
+                   {"sorted"},
+                   {"nan_last"},
+                   {"last_first"},
+                   {"fill", nullptr, Attribute::two}},
+    .shape = rows_shape,
+    .run = rows_run,
+    .arguments = {{Argument::integer},
+                  {Argument::integer},
+                  {Argument::boolean},
+                  {Argument::boolean},
+                  {Argument::boolean},
+                  {Argument::boolean},
+                  {Argument::constant},
+                  {Argument::index_type_or_none}},
+    .attribute_numbers = rows_numbers,
+    .enqueue = rows_enqueue,
     .variants = cuda::top_k_variants,
 }};
 

@@ -15,7 +15,7 @@ from numpy import ndarray
 from anydml._native import has_extension
 from anydml.core._json import did_you_mean
 from anydml.core.errors import ArgumentTypeError
-from anydml.functions._function import SPECS, FunctionSpec
+from anydml.functions._function import FunctionSpec, function_specs
 from anydml.functions._memory import on_memory
 from anydml.libraries import has_no_memory, namespace_of
 
@@ -103,7 +103,7 @@ def function_of(
     module: str, name: str, call_of: Callable[[FunctionSpec], Call]
 ) -> Callable[..., Any]:
     """An array function by its name that calls one library's integration whatever it gets."""
-    spec = SPECS.get(name)
+    spec = function_specs().get(name)
     if spec is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     parameters = signature(spec.function).parameters.values()

@@ -359,6 +359,8 @@ class FunctionSpec:
     value_checks : mapping
         By the position of an operand, a check of values that the kernel takes and the function does
         not; it gets the operand in host memory, or a part of it.
+    part_of : str or None
+        The function of the same module some of whose calls these are; None for a function.
     """
 
     operator: _engine.OperatorClass
@@ -375,6 +377,7 @@ class FunctionSpec:
     blocks: Any = None
     check: Callable[[Sequence[Array], Attributes], None] = lambda operands, a: None
     value_checks: Mapping[int, Callable[[Array], None]] = field(default_factory=dict)
+    part_of: str | None = None
 
     def __post_init__(self) -> None:
         self.name: str = self.operator.KERNEL
@@ -395,7 +398,8 @@ class FunctionSpec:
     @cached_property
     def function(self) -> Callable[..., Any]:
         """The public function."""
-        found: Callable[..., Any] = getattr(sys.modules[self.prepare.__module__], self.name)
+        module = sys.modules[self.prepare.__module__]
+        found: Callable[..., Any] = getattr(module, self.part_of or self.name)
         return found
 
     def operand_name(self, i: int) -> str:
@@ -464,4 +468,9 @@ class FunctionSpec:
 
 
 SPECS: Final[dict[str, FunctionSpec]] = {}
-"""The definition of every array function, by its name."""
+"""The definition of every array function, by its name, and those of parts of functions."""
+
+
+def function_specs() -> dict[str, FunctionSpec]:
+    """Return the definition of every array function, by its name."""
+    return {name: spec for name, spec in SPECS.items() if spec.part_of is None}

@@ -1,27 +1,38 @@
-"""The options of `top_k` that its kernel does not have, by operations of the array's own library.
+"""The options of `top_k`: what they may be, and the operator that has them.
 
-Each option changes the keys that are compared, or the order of the indices; the kernel then selects
-as always, and the values are gathered from the array itself. What a library derives, batches,
-traces or compiles works with options, too.
+Its kernel takes the rows' lengths as a second operand, which is empty if all rows are whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from anydml.core._json import did_you_mean, short_repr
-from anydml.core.errors import ArgumentError, ArgumentTypeError
+from anydml.core.errors import ArgumentError
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
 from anydml.functions import _arguments
-from anydml.functions.cast import cast
-from anydml.functions.gather_elements import gather_elements
-from anydml.libraries import DeviceArray, as_operand, namespace_of
+from anydml.functions import _rules as rules
+from anydml.functions._function import (
+    Array,
+    Attributes,
+    FunctionSpec,
+    KernelLibrary,
+    Library,
+    MovingLibrary,
+    Saved,
+    call_with_numbers,
+)
+from anydml.libraries import as_numpy
+from anydml.ops import _rules
+from anydml.ops._numbers import bits_of
+from anydml.ops.top_k import TopK1
 
-_LONG: Final = 2048
-"""The size of rows from which on a call for each row costs less than reading all of them again."""
+WHOLE: Final = np.empty(0, np.int32)
+"""The lengths of rows that are all whole."""
 
 _CHOICES: Final = {
     "mode": ("largest", "smallest"),
@@ -30,39 +41,16 @@ _CHOICES: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The options of a call of `top_k`, checked.
-
-    Attributes
-    ----------
-    largest, nan_last, last_first, sorted : bool
-        Whether the largest elements are selected, NaN after all numbers, the last of equal elements
-        before the others, and whether the results are sorted by value.
-    lengths : array_like or None
-        How many elements of each row count.
-    fill_value : number
-        The value at positions without an element.
-    """
+class Order(NamedTuple):
+    """The order in which `top_k` selects and returns elements, checked."""
 
     largest: bool
+    sorted: bool
     nan_last: bool
     last_first: bool
-    sorted: bool
-    lengths: Any
-    fill_value: Any
 
     @classmethod
-    def of(
-        cls,
-        mode: Any,
-        largest: Any,
-        nan: Any,
-        tie_break: Any,
-        sorted: Any,
-        lengths: Any,
-        fill_value: Any,
-    ) -> Selection:
+    def of(cls, mode: Any, largest: Any, nan: Any, tie_break: Any, sorted: Any) -> Order:
         """Check the options.
 
         Raises
@@ -81,179 +69,162 @@ class Selection:
             wanted = _arguments.flag(largest, "largest")
             if mode is not None and wanted != (mode == "largest"):
                 raise ArgumentError(f"largest: expected {not wanted} (mode={mode!r}), got {wanted}")
-        return cls(
-            wanted, nan == "last", tie_break == "last", _arguments.flag(sorted, "sorted"), lengths,
-            fill_value,
-        )  # fmt: skip
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the kernel has all of these options."""
-        return self.sorted and not (self.nan_last or self.last_first) and self.lengths is None
-
-    def select(
-        self,
-        top_k: Callable[..., Any],
-        x: Any,
-        k: Any,
-        axis: Any,
-        index_dtype: Any,
-        out: Any,
-    ) -> tuple[Any, ...]:
-        """Return the values and indices of a call; `top_k` is the function without options."""
-        xp = namespace_of(*(base.__module__ for base in type(x).__mro__))
-        if xp is np and type(x) is not np.ndarray:
-            array, wrap = as_operand(x, "x")
-            if isinstance(array, DeviceArray):
-                raise ArgumentTypeError(
-                    f"x: expected an array on the CPU, got one on {array.place}"
-                )
-            return tuple(map(wrap, self.select(top_k, array, k, axis, index_dtype, out)))
-        lib = _Operations(xp)
-        if x.ndim == 0:
-            found = self.select(top_k, xp.reshape(x, (1,)), k, axis, index_dtype, out)
-            return tuple(xp.reshape(y, ()) for y in found) if k == 1 and out is None else found
-        axis, k = _arguments.axis_of(axis, x), _arguments.integer(k, "k")
-        targets = _targets(out)
-        kind = index_dtype if index_dtype is not None else getattr(targets[1], "dtype", None)
-        if self.lengths is not None and kind is not None and "uint" in str(kind):
-            raise ArgumentError(
-                f"index_dtype: expected a signed type (positions without an element have index -1, "
-                f"because of lengths=), got {kind}"
-            )
-        values, indices = self._select(lib, top_k, x, k, axis)
-        return _finish(values, x.dtype, targets[0]), _finish(indices, kind, targets[1])
-
-    def _select(
-        self, lib: _Operations, top_k: Callable[..., Any], x: Any, k: Any, axis: int
-    ) -> tuple[Any, Any]:
-        size, keys, largest = x.shape[axis], x, self.largest
-        length = None
-        if self.lengths is not None:
-            length = lib.lengths(self.lengths, x, axis)
-            if lib.xp is np and size >= _LONG and 0 <= k <= size:
-                return self._by_rows(top_k, x, k, axis, length)
-        last = (size if length is None else length) - 1
-        positions = lib.positions(size, x, axis)
-        if self.last_first:  # equal elements are selected in the order in which they are read
-            order = lib.xp.broadcast_to(last - positions, x.shape)
-            keys = gather_elements(keys, lib.xp.clip(order, 0, None), axis=axis) if size else keys
-        if self.nan_last and largest and lib.has_nan(x):  # NaN is the largest key
-            keys, largest = -keys, False
-        if length is not None:
-            worst = lib.worst(keys, largest)
-            keys = lib.xp.where(positions < length, keys, worst)
-        values, indices = top_k(keys, k, axis=axis, largest=largest)
-        if self.last_first:
-            indices = last - indices
-        if keys is x and self.sorted:
-            return values, indices
-        rank = lib.positions(indices.shape[axis], indices, axis)
-        if not self.sorted:
-            if length is not None:
-                indices = lib.xp.where(rank < length, indices, size)
-            indices = top_k(indices, indices.shape[axis], axis=axis, largest=False).values
-        if size == 0:
-            return values, indices
-        if length is None:
-            return gather_elements(x, indices, axis=axis), indices
-        there = rank < length
-        values = gather_elements(x, lib.xp.where(there, indices, 0), axis=axis)
-        fill = lib.scalar(self.fill_value, x)
-        return lib.xp.where(there, values, fill), lib.xp.where(there, indices, -1)
-
-    def _by_rows(
-        self, top_k: Callable[..., Any], x: Any, k: int, axis: int, length: Any
-    ) -> tuple[Any, Any]:
-        """Select from the part of each row that counts, without reading the rest."""
-        rows = np.moveaxis(x, axis, -1)
-        lengths = np.broadcast_to(length, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
-        shape = (*rows.shape[:-1], k)
-        values = np.full(shape, self.fill_value, x.dtype)
-        indices = np.full(shape, -1, np.intp)
-        options = replace(self, lengths=None)
-        for place, count in np.ndenumerate(np.moveaxis(lengths, axis, -1)[..., 0]):
-            found = min(k, int(count))
-            row = values[place][:found], indices[place][:found]
-            row[0][...], row[1][...] = options._select(
-                _Operations(np), top_k, rows[place][:count], found, 0
-            )
-        return np.moveaxis(values, -1, axis), np.moveaxis(indices, -1, axis)
+        return cls(wanted, _arguments.flag(sorted, "sorted"), nan == "last", tie_break == "last")
 
 
-class _Operations:
-    """The operations of a library's own namespace."""
+class TopKRows(TopK1):
+    """`TopK1` with these options; no operator of DirectML."""
 
-    def __init__(self, xp: Any) -> None:
-        self.xp = xp
-        self.is_torch = xp.__name__ == "torch"
+    KERNEL = "top_k_rows"
 
-    def positions(self, count: int, like: Any, axis: int) -> Any:
-        """Return 0 to `count` - 1 along an axis."""
-        shape = tuple(-1 if i == axis else 1 for i in range(like.ndim))
-        where = {"device": like.device} if self.is_torch else {}
-        return self.xp.reshape(self.xp.arange(count, **where), shape)
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        inferred = TopK1.infer(inputs[:1], attributes)
+        shape, axis = inputs[0].shape, attributes["axis"]
+        rows = (*shape[:axis], *shape[axis + 1 :])
+        violations = () if inferred.violations else (_one_for_each(rows, inputs[1].shape),)
+        return Inferred.of(inferred.outputs, *violations) if violations else inferred
 
-    def lengths(self, lengths: Any, x: Any, axis: int) -> Any:
-        """Return the lengths of the rows of `x`, with size 1 on its axis."""
-        rows = (*x.shape[:axis], *x.shape[axis + 1 :])
-        given = lengths
-        if self.is_torch and not isinstance(lengths, self.xp.Tensor):
-            lengths = self.xp.as_tensor(np.asarray(lengths), device=x.device)
-        elif not self.is_torch:
-            lengths = self.xp.asarray(lengths)
-        if not any(word in str(lengths.dtype) for word in ("int", "long")):
-            raise ArgumentTypeError(f"lengths: expected integers, got {lengths.dtype}")
-        if tuple(lengths.shape) not in ((), rows):
-            raise ArgumentError(
-                f"lengths: expected a number, or one for each row: shape {rows}, "
-                f"got shape {tuple(lengths.shape)}"
-            )
-        size = x.shape[axis]
-        traced = self.is_torch and self.xp.compiler.is_compiling()  # then values are unknown
-        if not traced and isinstance(given, int | list | tuple | np.ndarray | np.generic):
-            host = np.asarray(given)
-            wrong = host[(host < 0) | (host > size)]
-            if wrong.size:
-                raise ArgumentError(f"lengths: expected 0..{size}, got {wrong.flat[0]}")
-        lengths = self.xp.clip(lengths, 0, size)
-        if lengths.ndim == 0:
-            return lengths
-        return self.xp.reshape(lengths, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
-    def has_nan(self, x: Any) -> bool:
-        """Whether the type has NaN."""
-        if self.is_torch:
-            return bool(x.dtype.is_floating_point)
-        return "float" in str(x.dtype)
+def _one_for_each(rows: tuple[Any, ...], shape: tuple[Any, ...]) -> Rules:
+    if shape != (0,):
+        yield _rules.same_shape("LengthsTensor", shape, rows, "one for each row")
 
-    def worst(self, keys: Any, largest: bool) -> Any:
-        """Return the key that is selected last."""
-        if self.has_nan(keys):
-            return self.scalar(float("-inf" if largest else "nan"), keys)
-        if "bool" in str(keys.dtype):
-            return self.scalar(not largest, keys)
-        limits = (self.xp if self.is_torch else np).iinfo(keys.dtype)
-        return self.scalar(limits.min if largest else limits.max, keys)
 
-    def scalar(self, value: Any, like: Any) -> Any:
-        """Return a number as an array of the type of `like`."""
-        where = {"device": like.device} if self.is_torch else {}
-        return (self.xp.tensor if self.is_torch else self.xp.asarray)(
-            value, dtype=like.dtype, **where
+def of_rows(lib: Library, lengths: Any, x: Array, attributes: Attributes) -> Array:
+    """Convert lengths to an array with one for each row, or none."""
+    counts = lib.indices(lengths, x, "lengths")
+    axis, kind = attributes["axis"], attributes["index_dtype"]
+    if has_lengths(counts) and "uint" in str(kind):
+        raise ArgumentError(
+            f"index_dtype: expected a signed type (positions without an element have index -1, "
+            f"because of lengths=), got {kind}"
         )
+    rows = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return counts if counts.ndim else lib.broadcast_to(counts, rows)
 
 
-def _targets(out: Any) -> Sequence[Any]:
-    if out is None:
-        return (None, None)
-    if not isinstance(out, list | tuple) or len(out) != 2:
-        raise ArgumentTypeError(f"out: expected two arrays, got {short_repr(out)}")
-    return out
+def has_lengths(lengths: Array) -> bool:
+    """Whether rows have lengths of their own."""
+    return tuple(lengths.shape) != (0,)
 
 
-def _finish(result: Any, kind: Any, target: Any) -> Any:
-    """Return a result in a type, or write it to an array of the user's."""
-    if target is not None:
-        return cast(result, kind, out=target)
-    return result if kind is None or result.dtype == kind else cast(result, kind)
+def check(operands: rules.Arrays, attributes: Attributes) -> None:
+    """Refuse other types than a kernel takes, and lengths in memory that no row has."""
+    x, lengths = operands
+    _arguments.check_type(x, _arguments.ORDERED)
+    if not isinstance(lengths, np.ndarray):
+        return
+    size = x.shape[attributes["axis"]]
+    wrong = lengths[(lengths < 0) | (lengths > size)]
+    if wrong.size:
+        raise ArgumentError(f"lengths: expected 0..{size}, got {wrong.flat[0]}")
+
+
+def program(
+    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+) -> rules.Arrays:
+    """Call the kernel with the bits of the fill value, and with lengths that rows have."""
+    x, lengths = operands
+    if not lib.in_memory:
+        lengths = lib.clip(lengths, 0, x.shape[attributes["axis"]])
+    fill = bits_of(_fill_of(attributes, x), x.dtype)
+    return call_with_numbers(lib, spec, (x, lengths), {**attributes, "fill": fill})
+
+
+def _fill_of(attributes: Attributes, x: Array) -> Any:
+    value = attributes["fill_value"]
+    array = as_numpy(value, "fill_value")
+    if array.ndim:
+        raise ArgumentError(f"fill_value: expected one number, got shape {array.shape}")
+    return _arguments.same_type(array, value, "fill_value", x)
+
+
+def batch(
+    lib: Library,
+    operands: rules.Arrays,
+    dims: Sequence[int | None],
+    size: Any,
+    attributes: Attributes,
+) -> rules.Batched:
+    """Select from the rows of all batches; rows that are whole stay so."""
+    (x, lengths), axis = operands, attributes["axis"]
+    first = rules.to_first(lib, x, dims[0], size)
+    if dims[1] is not None or has_lengths(lengths):
+        lengths = rules.to_first(lib, lengths, dims[1], size)
+    changed = {**attributes, "axis": axis + 1}
+    return rules.call(lib, "top_k_rows", (first, lengths), **changed), [0, 0]
+
+
+def tangent(lib: Library, saved: Saved, tangents: rules.Derived) -> rules.Derived:
+    """Return the tangents of the chosen elements; none where there is no element."""
+    indices, axis = rules.of(saved.results[1]), saved.attributes["axis"]
+    filled = saved.shapes[1] != (0,)
+    places = lib.clip(indices, 0, None) if filled else indices
+    operands = (rules.of(tangents[0]), places)
+    (moved,) = rules.call(lib, "gather_elements", operands, axis=axis, clamp=False)
+    return [lib.where(indices < 0, lib.zeros(moved.shape, moved), moved) if filled else moved, None]
+
+
+def gradient(
+    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
+) -> rules.Derived:
+    """Scatter the gradients; no position comes twice, but for those without an element."""
+    grad, indices = rules.of(grads[0]), rules.of(saved.results[1])
+    if saved.shapes[1] != (0,):
+        grad = lib.where(indices < 0, lib.zeros(grad.shape, grad), grad)
+        indices = lib.clip(indices, 0, None)
+    attributes = {"axis": saved.attributes["axis"], "reduction": "add", "include_self": True}
+    operands = (lib.zeros(saved.shapes[0], grad), indices, grad)
+    return [*rules.call(lib, "scatter_elements", operands, **attributes), None]
+
+
+# ---- in blocks, where rows may be in several of them --------------------------------------------
+
+
+def in_steps(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+    """Select by the plain kernel: options change the keys, or the order of the indices."""
+    (x, lengths), axis, largest = operands, attributes["axis"], attributes["largest"]
+    size, keys, numbers, length = x.shape[axis], x, lib.numbers(x, axis), x.shape[axis]
+    filled = has_lengths(lengths)
+    if filled:
+        rows = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        length = lib.reshape(lib.positions(lib.clip(lengths, 0, size)), rows)
+
+    def along(name: str, *arrays: Array, **others: Any) -> rules.Arrays:
+        return rules.call(lib, name, arrays, axis=axis, **others)
+
+    def first_of(array: Array, k: int, largest: bool) -> rules.Arrays:
+        return along("top_k", array, k=k, largest=largest, index_dtype=np.dtype(np.int64))
+
+    if attributes["last_first"] and size:  # elements are selected in the order of reading
+        order = lib.broadcast_to(lib.clip(length - 1 - numbers, 0, None), x.shape)
+        (keys,) = along("gather_elements", keys, order, clamp=False)
+    if attributes["nan_last"] and largest and "float" in str(x.dtype):  # NaN is the largest key
+        keys, largest = -keys, False
+    if filled:
+        keys = lib.where(numbers < length, keys, _last_of(keys.dtype, largest))
+    _, indices = first_of(keys, attributes["k"], largest)
+    rank = lib.numbers(indices, axis)
+    if attributes["last_first"]:
+        indices = length - 1 - indices
+    if not attributes["sorted"]:
+        indices = lib.where(rank < length, indices, size)
+        indices, _ = first_of(indices, attributes["k"], False)
+    there = rank < length
+    places = lib.where(there, indices, 0) if size else indices
+    (values,) = along("gather_elements", x, places, clamp=False)
+    if filled:
+        values = lib.where(there, values, _fill_of(attributes, x))
+        indices = lib.where(there, indices, -1)
+    return [values, indices.astype(attributes["index_dtype"])]
+
+
+def _last_of(dtype: Any, largest: bool) -> Any:
+    """Return the key that is selected last."""
+    if "float" in str(dtype):
+        return np.asarray("-inf" if largest else "nan", dtype)
+    if dtype == np.bool_:
+        return np.asarray(not largest)
+    limits = np.iinfo(dtype)
+    return np.asarray(limits.min if largest else limits.max, dtype)

@@ -18,7 +18,7 @@ from typing import (
 import numpy as np
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine
+from anydml.functions import _arguments, _engine, _selection
 from anydml.functions import _rules as rules
 from anydml.functions._blocks import Part, Tree
 from anydml.functions._dispatch import dispatch, unknown_keyword
@@ -33,7 +33,6 @@ from anydml.functions._function import (
     Saved,
     call_with_numbers,
 )
-from anydml.functions._selection import Selection
 from anydml.functions._types import (
     ArrayOf,
     GivenIndexType,
@@ -54,6 +53,7 @@ from anydml.functions.join import join
 from anydml.ops.top_k import TopK1
 
 _quick = _engine.function_call(TopK1.KERNEL)
+_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL)
 
 
 Values = TypeVar("Values")
@@ -67,9 +67,7 @@ class TopKResult(NamedTuple, Generic[Values, Indices]):
     indices: Indices
 
 
-def _prepare(
-    lib: Library, x: Any, k: Any, axis: Any, largest: Any, sorted: Any, index_dtype: Any
-) -> Call:
+def _prepare(lib: Library, x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any) -> Call:
     data = lib.array(x, "x")
     is_scalar = data.ndim == 0
     if is_scalar:
@@ -138,6 +136,63 @@ TOP_K: Final = FunctionSpec(
     check=lambda operands, a: _arguments.check_type(operands[0], _arguments.ORDERED),
     blocks=Tree("axis", _of_block, _merge),
 )
+
+
+def _as_arrays(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
+    data = lib.array(x, "x")
+    return data, lib.indices(lengths, data, "lengths")
+
+
+def _prepare_rows(
+    lib: Library,
+    x: Any,
+    lengths: Any,
+    k: Any,
+    axis: Any,
+    largest: Any,
+    sorted: Any,
+    nan_last: Any,
+    last_first: Any,
+    fill_value: Any,
+    index_dtype: Any,
+) -> Call:
+    plain = _prepare(lib, x, k, axis, largest, index_dtype)
+    (data,), known = plain.operands, plain.attributes
+    attributes = {
+        "axis": known["axis"], "k": known["k"], "largest": known["largest"], "sorted": sorted,
+        "nan_last": nan_last, "last_first": last_first, "fill_value": fill_value,
+        "index_dtype": known["index_dtype"],
+    }  # fmt: skip
+    counts = _selection.of_rows(lib, lengths, data, attributes)
+    return Call((data, counts), attributes, plain.is_scalar)
+
+
+TOP_K_ROWS: Final = FunctionSpec(
+    _selection.TopKRows,
+    ("x", "lengths"),
+    (
+        Attribute("axis", "integer"),
+        Attribute("k", "size"),
+        Attribute("largest", "flag"),
+        Attribute("sorted", "flag"),
+        Attribute("nan_last", "flag"),
+        Attribute("last_first", "flag"),
+        Attribute("fill_value", "number"),
+        Attribute("index_dtype", "type"),
+    ),
+    _prepare_rows,
+    _as_arrays,
+    batch=_selection.batch,
+    derivatives=Derivatives(_selection.gradient, _selection.tangent, lambda a: ((), (1,))),
+    results=("x", "index_dtype"),
+    result_class=TopKResult,
+    bounds=TOP_K.bounds,
+    program=_selection.program,
+    check=_selection.check,
+    blocks=_selection.in_steps,
+    part_of="top_k",
+)
+"""Calls of `top_k` with options that the plain kernel does not have."""
 
 
 class _Options(IndexOptions[IndexType, Out], total=False):
@@ -249,7 +304,7 @@ def top_k(
     lengths : integer or array_like of integers, shape of `x` without the axis, optional
         How many elements of each row count, in 0..n; the elements behind them are never selected.
         Positions of the results without an element have index -1 and `fill_value`. Lengths outside
-        0..n are an error in NumPy arrays and lists, and limited to it elsewhere.
+        0..n are an error in the processor's memory, and limited to it on GPUs, in JAX and in Dask.
     fill_value : number, optional
         See `lengths`; 0 by default.
     out : tuple of two arrays, optional
@@ -287,15 +342,23 @@ def top_k(
     if mode is not None or not (
         nan == "largest" and tie_break == "first" and lengths is None and sorted is True
     ):
-        options = Selection.of(mode, largest, nan, tie_break, sorted, lengths, fill_value)
-        if not options.is_plain:
-            return TopKResult(*options.select(top_k, x, k, axis, index_dtype, out))
-        largest = options.largest
+        order = _selection.Order.of(mode, largest, nan, tie_break, sorted)
+        if lengths is not None or order[1:] != (True, False, False):
+            counts = _selection.WHOLE if lengths is None else lengths
+            # Unsigned indices of rows that have lengths are refused by the general path.
+            usual = out is None and (lengths is None or index_dtype is None)
+            if usual and type(x) is type(counts) is ndarray:
+                rest = (axis, k, *order, fill_value, index_dtype)
+                result = _quick_rows(TopKResult, x, counts, *rest)
+                if result is not None:
+                    return result  # type: ignore[no-any-return]  # TopKResult, made natively
+            arguments = (x, counts, k, axis, *order, fill_value, index_dtype)
+            return dispatch(TOP_K_ROWS, arguments, out)  # type: ignore[no-any-return]
+        largest = order.largest
     elif largest is None:
         largest = True
     if type(x) is ndarray and out is None:
         result = _quick(TopKResult, x, axis, k, largest, index_dtype)
         if result is not None:
             return result  # type: ignore[no-any-return]  # TopKResult, made natively
-    arguments = (x, k, axis, largest, sorted, index_dtype)
-    return dispatch(TOP_K, arguments, out)  # type: ignore[no-any-return]  # by the specification
+    return dispatch(TOP_K, (x, k, axis, largest, index_dtype), out)  # type: ignore[no-any-return]  # by the specification

@@ -10,7 +10,7 @@ from typing import Any
 
 from anydml.core.extras import name_missing_package
 from anydml.functions._dispatch import function_of
-from anydml.functions._function import SPECS
+from anydml.functions._function import function_specs
 
 with name_missing_package("anydml.jax", "anydml[jax]"):
     from anydml.jax._eager import call_of
@@ -25,4 +25,4 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *SPECS]
+    return [*__all__, *function_specs()]

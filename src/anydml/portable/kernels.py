@@ -224,15 +224,36 @@ def one_hot(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
 @_kernel
 def top_k(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     """Select the k first elements of an order along an axis; equal ones in order of position."""
+    return top_k_rows((*inputs, np.empty(0, np.int64)), outputs, {"sorted": True, **attributes})
+
+
+@_kernel
+def top_k_rows(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
+    """Select in another order too, or from the first elements of each row, as lengths say."""
     if not outputs[0].size:  # its axis may be longer than NumPy allows scratch to be
         return -1
     x = np.moveaxis(inputs[0], attributes["axis"], -1)
     values, indices = (np.moveaxis(y, attributes["axis"], -1) for y in outputs)
-    keys = order_keys(x)
-    order = np.argsort(~keys if attributes.get("largest") else keys, -1, kind="stable")
-    order = order[..., : attributes["k"]]
-    values[...] = np.take_along_axis(x, order, -1)
-    indices[...] = order
+    keys, size, k = order_keys(x), x.shape[-1], attributes["k"]
+    if not attributes.get("largest"):
+        keys = ~keys
+    elif attributes.get("nan_last"):
+        keys = np.where(is_nan(x), keys.dtype.type(0), keys)
+    backwards = slice(None, None, -1 if attributes.get("last_first") else 1)
+    order = np.argsort(~keys[..., backwards], -1, kind="stable")
+    if attributes.get("last_first"):
+        order = size - 1 - order
+    lengths = np.full(x.shape[:-1], size) if inputs[1].shape == (0,) else inputs[1]
+    lengths = np.clip(lengths, 0, size).astype(np.int64)[..., None]
+    behind = np.argsort(order >= lengths, -1, kind="stable")  # what does not count
+    order = np.take_along_axis(order, behind, -1)[..., :k]
+    found = np.arange(k) < lengths
+    if not attributes["sorted"]:
+        order = np.sort(np.where(found, order, size), -1)
+    order = np.where(found, order, 0)
+    fill = np.array(attributes.get("fill", (0, 0)), np.int64).view(np.uint8)[: x.dtype.itemsize]
+    values[...] = np.where(found, np.take_along_axis(x, order, -1), fill.view(x.dtype))
+    indices[...] = np.where(found, order, -1)
     return -1
 
 
