@@ -176,7 +176,11 @@ bool constant_of(PyObject* object, const PyArray_Descr* descr, Int& bits) {
     int overflow = 0;
     bits = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow != 0) return false;
-    if (bits == 0) return std::strchr("fiubc", kind) != nullptr || added_type(descr) != nullptr;
+    if (bits == 0) {  // not every type of 8 bits has a zero
+      const AddedType* const added = added_type(descr);
+      return std::strchr("fiubc", kind) != nullptr ||
+             (added != nullptr && added->facts->type == DataType::bfloat16);
+    }
     if (size > 8) return false;
     if (kind == 'i' || kind == 'u') return can_index(kind, size, bits);
     number = static_cast<double>(bits);

@@ -177,9 +177,9 @@ void check(Random& random, const Case& c) {
   const bool has_lengths = c.lengths != DataType::unknown;
   std::vector<Int> row_sizes = c.sizes;
   if (rank > 0) row_sizes.erase(row_sizes.begin() + c.axis);
-  const int length_width = facts_of(has_lengths ? c.lengths : DataType::int64).size;
-  Buffer lengths(random, row_sizes, length_width, c.strides, Role::input,
-                 has_lengths ? c.lengths : DataType::int64);
+  const DataType lengths_type = has_lengths ? c.lengths : DataType::int64;
+  const int length_width = facts_of(lengths_type).size;
+  Buffer lengths(random, row_sizes, length_width, c.strides, Role::input, lengths_type);
   std::vector<Int> length;
   for (Int i = 0; i < lengths.count(); ++i) {
     Int own = n;
@@ -191,6 +191,12 @@ void check(Random& random, const Case& c) {
       if (own < 0 && !is_signed_type(c.lengths)) own = 0;
     }
     std::memcpy(lengths.at(i), &own, static_cast<std::size_t>(length_width));
+  }
+  for (Int i = 0; i < lengths.count(); ++i) {  // several rows may share a length
+    const int unused = 64 - 8 * length_width;
+    const uint64_t bits = get_bits(lengths, i, length_width) << unused;
+    const Int own = is_signed_type(lengths_type) ? static_cast<Int>(bits) >> unused
+                                                 : static_cast<Int>(bits >> unused);
     length.push_back(std::clamp<Int>(own, 0, n));
   }
   plan.fill = 0xA5C3F00D12345678u & mask;
