@@ -35,6 +35,7 @@ def _top_k() -> Iterable[Case]:
     yield _case(op, "50000x64-axis0-k10", "50000×64, axis 0, k 10", shape=(50000, 64), axis=0,
                 k=10)  # fmt: skip
     yield _case(op, "256x65536-k1024", "256×65536, k 1024", shape=(256, 64 * K), k=1024)
+    yield _case(op, "64x32768-k2048", "64×32768, k 2048", shape=(64, 32 * K), k=2 * K)
     yield _case(op, "4x1M-k1000", "4×1 M, k 1000", shape=(4, M), k=1000)
     yield _case(op, "1M-k500000", "1 M, k 500 000", shape=(M,), k=500_000)
 
@@ -92,6 +93,9 @@ def _scatters() -> Iterable[Case]:
                     shape=square, axis=axis, dtype="int32", reduction="add")  # fmt: skip
     yield _case(op, "64M-from-64M", "64 M ← 64 M permutation", shape=(64 * M,))
     yield _case(op, "64M-from-4M", "64 M ← 4 M", shape=(64 * M,), count=4 * M)
+    for count in (K, 100 * K, 600 * K):
+        yield _case(op, f"10M-from-{count // K}K", f"10 M ← {count // K} K", shape=(10 * M,),
+                    count=count)  # fmt: skip
     yield _case(op, "int32-add-64M-from-4M", "int32 add 64 M ← 4 M", shape=(64 * M,), count=4 * M,
                 dtype="int32", reduction="add")  # fmt: skip
     yield _case(nd, "4Mx64-from-1M-rows", "4 M×64 ← 1 M rows", shape=(4 * M, 64), count=M,

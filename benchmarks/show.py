@@ -2,7 +2,7 @@
 
     python -m benchmarks.show
 
-They show `benchmarks/results.json` and, on docs/gpu.md, `benchmarks/gpu-h200.json`, which are what
+They show `benchmarks/results.json` and, on docs/gpu.md, `benchmarks/gpu-h100.json`, which are what
 `python -m benchmarks --json` wrote; a test compares.
 Run this after a new measurement: ``python -m benchmarks --json benchmarks/results.json``, with
 every peer installed and nothing else on the machine.
@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results.json"
 README: Final = ROOT / "README.md"
 PAGE: Final = ROOT / "docs" / "performance.md"
-GPU_RESULTS: Final = ROOT / "benchmarks" / "gpu-h200.json"
+GPU_RESULTS: Final = ROOT / "benchmarks" / "gpu-h100.json"
 GPU_PAGE: Final = ROOT / "docs" / "gpu.md"
 
 # One or two for each operator, among them what is not faster than everybody else.

@@ -41,10 +41,19 @@ def test_what_is_said_in_words_is_what_was_measured():
     on_gpu = shown.measured(GPU_RESULTS)
     mean = f"{len(on_gpu)} calls are {geometric_mean(on_gpu):.1f} times as fast"
     assert mean in shown.README.read_text()
-    slower = {outcome.case.name.partition("/")[0] for outcome in on_gpu if outcome.ratio < 1}
-    assert slower == {"gather", "gather_nd"}
-    loss = f"some gathers up to {max(1 / o.ratio - 1 for o in on_gpu):.0%}".replace("%", " %")
-    assert f"{loss} slower" in shown.README.read_text()
+    losses: dict[str, float] = {}  # by how much of the peer's time, at most
+    for outcome in on_gpu:
+        family = outcome.case.name.partition("/")[0].removesuffix("_nd")
+        if outcome.ratio < 1:
+            losses[family] = max(losses.get(family, 0), 1 / outcome.ratio - 1)
+    assert losses.keys() == {"gather", "nonzero", "scatter"}
+    few = max(losses["gather"], losses["nonzero"])
+    said = (
+        f"Moves of 100 K and 600 K updates into 10 M elements take up to "
+        f"{1 + losses['scatter']:.1f} times PyTorch's time, some gathers and `nonzero` of 4096² up "
+        f"to {few:.0%} more".replace("%", " %")
+    )
+    assert said in shown.README.read_text()
     into = [outcome.ratio_into for outcome in outcomes if outcome.ratio_into is not None]
     count = f"faster in {sum(ratio < 1 for ratio in into)} of {len(into)} |"
     assert count in (shown.PAGE.parent / "guides" / "speed.md").read_text()

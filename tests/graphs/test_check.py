@@ -93,15 +93,15 @@ BROKEN = {
     ),
     "an output that the node does not have": (
         replaced(output_edges=[Out(1, 1, 0)]),
-        "OutputEdges[0].FromNodeOutputIndex: expected 0..0 (1 outputs of top), got 1",
+        "OutputEdges[0].FromNodeOutputIndex: expected 0 (1 output of top), got 1",
     ),
     "an input that the graph does not have": (
         replaced(inputs=["x"]),
-        "InputEdges[1].GraphInputIndex: expected 0..0 (1 inputs of the graph), got 1",
+        "InputEdges[1].GraphInputIndex: expected 0 (1 input of the graph), got 1",
     ),
     "an output that the graph does not have": (
         replaced(output_edges=[Out(1, 0, 2)]),
-        "OutputEdges[0].GraphOutputIndex: expected 0..0 (1 outputs of the graph), got 2",
+        "OutputEdges[0].GraphOutputIndex: expected 0 (1 output of the graph), got 2",
     ),
     "an input of a node that is connected twice": (
         replaced(input_edges=[*GOOD.input_edges, In(0, 0, 1)]),
@@ -175,7 +175,7 @@ BROKEN = {
     "a tensor that is left out": (
         graph([node(dml.ElementWiseClip(input_tensor=F4, output_tensor=F4, min=0, max=1), "c")],
               In(0, 0, 0), In(1, 0, 1), Out(0, 0, 0)),
-        "InputEdges[1].ToNodeInputIndex: expected 0..0 (1 inputs of c), got 1",
+        "InputEdges[1].ToNodeInputIndex: expected 0 (1 input of c), got 1",
     ),
 }  # fmt: skip
 

@@ -38,6 +38,25 @@ def test_what_a_new_operator_lacks_is_named(tmp_path, monkeypatch):
     assert {path: path.read_bytes() for path in WRITTEN} == before
 
 
+def test_a_failure_after_new_imports_restores_all(tmp_path, monkeypatch):
+    lists = {tmp_path / name: f"old {name}" for name in ("imports.py", "types.pyi")}
+    for path, text in lists.items():
+        path.write_text(text)
+    log = tmp_path / "log"
+    again = tmp_path / "again.py"  # fails, after it has seen what was written
+    again.write_text(f"""
+from pathlib import Path
+Path({str(log)!r}).write_text("".join(Path(path).read_text() for path in {[*map(str, lists)]}))
+raise SystemExit(1)
+""")
+    monkeypatch.setattr(write_lists, "modules", lambda: dict.fromkeys(lists, "new "))
+    monkeypatch.setattr(write_lists.sys, "argv", [str(again)])
+    with pytest.raises(SystemExit):
+        write_lists.main()
+    assert log.read_text() == "new new "
+    assert {path: path.read_text() for path in lists} == lists
+
+
 def test_every_option_of_the_command_line_is_documented():
     text = (write_lists.ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     options = {

@@ -195,14 +195,14 @@ class _Edges:
     def _check_graph_index(self, path: str, index: int, what: str) -> Iterator[Violation]:
         tensors = self._graph.inputs if what == "input" else self._graph.outputs
         if not 0 <= index < len(tensors):
-            yield Violation(path, _below(len(tensors), f"{what}s of the graph"), index)
+            yield Violation(path, _below(len(tensors), what, " of the graph"), index)
 
     def _bad_place(
         self, path: str, node: int, port: int, role: Role, constants: bool = False
     ) -> Iterator[Violation]:
         what = "Input" if role is Role.INPUT else "Output"
         if not 0 <= node < len(self._graph.nodes):
-            yield Violation(f"{path}NodeIndex", _below(len(self._graph.nodes), "nodes"), node)
+            yield Violation(f"{path}NodeIndex", _below(len(self._graph.nodes), "node"), node)
             return
         label = self._graph.label(node)
         if isinstance(self._graph.nodes[node], ConstantNode):
@@ -213,7 +213,7 @@ class _Edges:
             return
         ports = self._ports.of(node, role)
         if not 0 <= port < len(ports):
-            rule = _below(len(ports), f"{what.lower()}s of {label}")
+            rule = _below(len(ports), what.lower(), f" of {label}")
             yield Violation(f"{path}Node{what}Index", rule, port)
         elif ports[port] is None:
             rule = f"an {what.lower()} that the descriptor of {label} has"
@@ -304,8 +304,10 @@ def _same_size(path: str, tensor: TensorDesc, where: str, expected: int) -> Iter
         yield Violation(f"{path}.TotalTensorSizeInBytes", rule, tensor.total_tensor_size_in_bytes)
 
 
-def _below(count: int, what: str) -> str:
-    return f"0..{count - 1} ({count} {what})" if count else f"nothing (there are no {what})"
+def _below(count: int, noun: str, of: str = "") -> str:
+    if not count:
+        return f"nothing (there are no {noun}s{of})"
+    return f"{'0' if count == 1 else f'0..{count - 1}'} ({_json.counted(count, noun)}{of})"
 
 
 def topological_order(graph: GraphDesc) -> list[int]:
