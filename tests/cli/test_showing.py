@@ -14,7 +14,7 @@ import pytest
 
 import anydml as dml
 from anydml.cli import command as cli
-from anydml.drawing import Line, _layers, draw_graph
+from anydml.drawing import Box, Line, _layers, draw_boxes, draw_graph
 from anydml.models import load_model
 from anydml.models.commands import Dispatch, Print
 
@@ -177,6 +177,18 @@ def test_without_the_library(monkeypatch, capsys):
     cells = [cell.text for cell in text.iter("td")]
     assert "ELEMENT_WISE_ADD" in cells
     assert any("InputEdge(graph_input_index=0" in cell for cell in cells)
+
+
+def test_labels_that_differ_are_at_their_arrows():
+    """Those of a box's lines are once below the box where all are the same."""
+    boxes = [Box(name, "KIND") for name in "abcd"]
+    lines = [Line(0, 1, ("one",)), Line(0, 2, ("two",)), Line(1, 3, ("three",)), Line(2, 3)]
+    root = ElementTree.fromstring(draw_boxes("picture", boxes, lines))
+    at = {item.text: (int(item.get("x")), int(item.get("y"))) for item in root.iter(f"{SVG}text")}
+    assert (at["one"][0], at["two"][0]) == (at["b"][0], at["c"][0])
+    assert at["a"][1] < at["one"][1] == at["two"][1] < at["b"][1]
+    assert at["three"][0] == at["b"][0]
+    assert at["three"][1] - at["b"][1] < at["d"][1] - at["three"][1]  # nearer to where it begins
 
 
 def test_boxes_are_below_what_they_read_from():

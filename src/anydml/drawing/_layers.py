@@ -316,22 +316,35 @@ def _line(line: Line, centres: Sequence[_Point], via: Sequence[_Point]) -> str:
 
 
 def _labels(lines: Sequence[Line], centres: Sequence[_Point]) -> Iterator[str]:
-    """The labels of lines, below the box that they leave, once for all of its lines."""
-    of: dict[int, dict[tuple[str, ...], None]] = {}
+    """The labels of lines, below the box that they leave, once for all of its lines.
+
+    Where they differ, each is at the arrow of its line, if no other line ends there.
+    """
+    of: dict[int, dict[tuple[str, ...], list[Line]]] = {}
+    ending = Counter(line.end for line in lines)
     for line in lines:
         if line.labels:
-            of.setdefault(line.start, {})[line.labels] = None
+            of.setdefault(line.start, {}).setdefault(line.labels, []).append(line)
     for start, labels in of.items():
+        rows = []
+        for words, labelled in labels.items():
+            if len(labels) > 1 and all(ending[line.end] == 1 for line in labelled):
+                for x, y in (centres[line.end] for line in labelled):
+                    yield _label(" ".join(words), x, y - _BOX[1] / 2 - 13)
+            else:
+                rows.append(" ".join(words))
         x, y = centres[start]
-        rows = [" ".join(words) for words in labels]
         if len(rows) > _MOST_LABELS:
             rows[_MOST_LABELS - 1 :] = [f"and {len(rows) - _MOST_LABELS + 1} more"]
         for i, row in enumerate(rows):
-            down = y + _BOX[1] / 2 + 14 * (i + 1)
-            words = shortened(row, _LABEL_LETTERS)
-            width = _LETTER * len(words) + 6
-            yield (
-                f'<rect class="paper" x="{x - width / 2:.0f}" y="{down - 11:.0f}" '
-                f'width="{width:.0f}" height="14"/>'
-                f'<text class="muted" x="{x:.0f}" y="{down:.0f}">{text(words)}</text>'
-            )
+            yield _label(row, x, y + _BOX[1] / 2 + 14 * (i + 1))
+
+
+def _label(words: str, x: float, y: float) -> str:
+    words = shortened(words, _LABEL_LETTERS)
+    width = _LETTER * len(words) + 6
+    return (
+        f'<rect class="paper" x="{x - width / 2:.0f}" y="{y - 11:.0f}" '
+        f'width="{width:.0f}" height="14"/>'
+        f'<text class="muted" x="{x:.0f}" y="{y:.0f}">{text(words)}</text>'
+    )
