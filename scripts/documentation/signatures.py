@@ -1,8 +1,8 @@
-"""An extension of griffe: signatures on the site have the types that the docstrings name.
+"""An extension of griffe: signatures of functions with overloads are as one would call them.
 
 The implementation behind a function's overloads takes `Any`, and other keywords only to report
-them. The site shows its parameters without these keywords, and with the types of the docstring
-where one is a single word. The overloads become a table of what differs between them.
+them. The site shows its parameters without these keywords and types, which the list of parameters
+below has. The overloads become a table of what differs between them.
 """
 
 from __future__ import annotations
@@ -39,23 +39,10 @@ class Signatures(griffe.Extension):
             return
         if "unknown" in func.parameters:
             del func.parameters["unknown"]
-        parameters: dict[str, str] = {}
-        for section in func.docstring.parse("numpy"):
-            if section.kind is griffe.DocstringSectionKind.parameters:
-                for item in section.value:
-                    parameters[item.name] = _word(item.annotation)
-            elif section.kind is griffe.DocstringSectionKind.returns:
-                parameters["return"] = _word(section.value[0].annotation)
         for parameter in func.parameters:
-            parameter.annotation = parameters.get(parameter.name) or None
-        func.returns = parameters.get("return") or None
+            parameter.annotation = None
+        func.returns = None
         func.extra["anydml"]["overloads"] = [*_table(func.overloads)]
-
-
-def _word(annotation: object) -> str:
-    """The type's name, or nothing where it takes more than a word."""
-    word = str(annotation).partition(", ")[0]
-    return word if word.isidentifier() and word != "optional" else ""
 
 
 def _table(overloads: list[griffe.Function]) -> Iterator[list[str]]:
