@@ -173,6 +173,24 @@ print(f(torch.arange(9.0)).indices.tolist())
     assert done.stdout == "[8, 7, 6, 5, 4]\n", done.stderr
 
 
+def test_a_first_call_imports_no_compiler():
+    """It takes a second and more."""
+    script = """
+import sys, torch
+before = set(sys.modules)
+import anydml as dml
+for x in (torch.ones(3, 4), torch.ones(3, 4, requires_grad=True)):
+    dml.top_k(x, 2)
+    dml.gather(x, torch.tensor([1]))
+    dml.nonzero_coordinates(x)
+print([name for name in sys.modules.keys() - before if name.startswith(("torch.", "sympy"))])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of what is not traced
 def test_arrays_that_are_none_of_pytorchs_break_the_graph(fresh):
     def call(x):

@@ -57,15 +57,14 @@ class Operator:
         self._defaults = tuple(a.default for a in spec.attributes if a.default is not None)
         self._derives = spec.derivatives.of if spec.derivatives else ()
         self._native: Callable[..., Any] = native.memory_call(spec.operator.KERNEL)
-        depends_on_data = bool(self._defaults)
+        self._kernels = {"CPU": self._host_kernel(), "CUDA": self._cuda_kernel}
+        self._is_traceable = bool(self._defaults)
         for name in (spec.name, f"{spec.name}_plain"):
             # Results are packed, whatever strides the inputs have, and kernels take any.
             tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
             library.define(f"{name}{self._schema()}", tags=tags)
-            for kernel, key in ((self._host_kernel(), "CPU"), (self._cuda_kernel, "CUDA")):
-                # A graph breaks at a size of the data, and PyTorch would then trace the kernel.
-                skipped = depends_on_data and torch.compiler.disable(kernel, recursive=False)
-                library.impl(name, skipped or kernel, key)
+            for key, kernel in self._kernels.items():
+                library.impl(name, self._replaceable(key) if self._defaults else kernel, key)
             qualified = f"{NAMESPACE}::{name}"
             torch.library.register_fake(qualified, self._fake, lib=library)
         operators = getattr(torch.ops, NAMESPACE)
@@ -127,6 +126,12 @@ class Operator:
 
         return kernel
 
+    def _replaceable(self, key: str) -> Callable[..., Any]:
+        def kernel(*arguments: Any) -> Any:
+            return self._kernels[key](*arguments)
+
+        return kernel
+
     def _cuda_kernel(self, *arguments: Any) -> Any:
         operands, attributes = self._parts(arguments)
         values = (*attributes.values(),)
@@ -170,6 +175,8 @@ class Operator:
 
     def _fake(self, *arguments: Any) -> Any:
         spec = self.spec
+        if self._is_traceable:
+            self._stop_tracing()
         operands, attributes = self._parts(arguments)
         try:
             outputs = spec.outputs_of(operands, attributes)
@@ -187,6 +194,15 @@ class Operator:
         if spec.lists_results:
             return results
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _stop_tracing(self) -> None:
+        """Keep PyTorch from tracing the kernels, which run where a graph breaks at a size of data.
+
+        When a graph is first traced, and not before: it imports 800 modules.
+        """
+        self._is_traceable = False
+        for key, kernel in self._kernels.items():
+            self._kernels[key] = torch.compiler.disable(kernel, recursive=False)
 
     # ---- batches
 
