@@ -45,7 +45,7 @@ constexpr unsigned short kBfloatInfinity = 0x7F80u;
 // Integers: key = bits ^ flip, compared as signed. `flip` holds the sign bit for unsigned types and
 // the complement when the smallest elements are wanted, so one kernel serves all four.
 //
-// `Flip` is what makes a key of the elements of a call, which one kernel does in all directions.
+// `Flip` holds what turns an element into its key, so that one kernel serves both directions.
 template <int W>
 struct IntegerOrder {
   using Key = typename Bits<W>::Signed;
@@ -61,7 +61,7 @@ struct IntegerOrder {
 
 // Floats: sign-magnitude to two's complement, which maps -0 onto +0; every NaN becomes the greatest
 // key. `flip` is all ones when the smallest elements are wanted (NaN is then last), else zero.
-// Where NaN is last among the largest, too, its key is the least one, which no number has.
+// If NaN is last among the largest, too, its key is the least one, which no number has.
 // `kInfinity`: its bits, which say where NaNs begin.
 template <int W, typename Bits<W>::Unsigned kInfinity = Bits<W>::infinity>
 struct FloatOrder {

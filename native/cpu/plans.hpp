@@ -46,7 +46,7 @@ struct TopKPlan {
   bool last_first = false;  // of equal elements the last one goes first
   // How many elements a row has, limited to 0 to the size of the axis: the sizes of the input
   // without the axis, one of the four index types. The others are not read, and results without an
-  // element are `fill` (its bits) and index -1. Without elements: all rows are whole.
+  // element are `fill` (its bits) and index -1. If it is empty, all rows are whole.
   Tensor lengths = {};
   uint64_t fill = 0;
 

@@ -131,7 +131,7 @@ class Rows {
 
   Int length_of(Int row) const { return job_.lengths == nullptr ? job_.n : job_.lengths[row]; }
 
-  // What is not there, of a row that is read from its end.
+  // The positions behind a row's elements, which come first where it is read from its end.
   Int skipped(Int row) const { return job_.from_end ? job_.n - length_of(row) : 0; }
 
   Output output(const Walker<3>& at, Int row) const {

@@ -42,8 +42,8 @@ struct Parts {
   void* places;
   bool wide_places;
   bool ordered;  // as results are, so that equal keys are in the order of their places
-  // Of rows with lengths, which are cut into fewer segments if these had less than k elements each:
-  // how many results a row has.
+  // How many results each row has, for rows with lengths: a short one is cut into fewer segments,
+  // so that none has less than k elements.
   long long* lengths;
 };
 

@@ -142,8 +142,9 @@ __device__ inline long long place_of(const Rows& rows, long long row, long long 
                           : static_cast<const unsigned*>(rows.places)[at];
 }
 
-// Result number r of a row: this key, at this place on the axis, or that there is none. The element
-// is read once more where its key does not tell its bits, or where positions are in its place.
+// Writes result r of a row: the element with this key, at this place on the axis. If the row has
+// fewer elements, writes `fill` and -1. Reads the element again if its bits do not follow from the
+// key, and in results by position, where the position has replaced the key.
 __device__ inline void write_result(const Rows& rows, const RowOffsets& at, long long r, Key key,
                                     long long place, Raw flip) {
   Raw bits;

@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// What was picked as results in the order of their positions. pick.tiles: of the picked pairs.
+// Writes the picked elements as results by position. pick.tiles: of the picked pairs.
 extern "C" __global__ void __launch_bounds__(kThreads)
     top_k_pick_write(const __grid_constant__ Rows rows, const __grid_constant__ Pick pick) {
   const long long own_row = blockIdx.x / pick.tiles, row = pick.first_row + own_row;

@@ -1,6 +1,5 @@
-// Keys of TOP_K made beforehand, where the kernels' own order is not the one wanted: with NaN last
-// among the largest, or rows that are read from their end, because the last of equal elements goes
-// first.
+// Keys of TOP_K for orders that its kernels do not have: NaN last among the largest; and the last
+// of equal elements first, for which rows are read from their end.
 #include "top_k_key.cuh"
 
 using namespace anydml::top_k;

@@ -360,7 +360,7 @@ class FunctionSpec:
         By the position of an operand, a check of values that the kernel takes and the function does
         not; it gets the operand in host memory, or a part of it.
     part_of : str or None
-        The function of the same module some of whose calls these are; None for a function.
+        The function of the same module that this is a part of; None if it is a function itself.
     """
 
     operator: _engine.OperatorClass
@@ -468,9 +468,9 @@ class FunctionSpec:
 
 
 SPECS: Final[dict[str, FunctionSpec]] = {}
-"""The definition of every array function, by its name, and those of parts of functions."""
+"""The definitions of array functions and of their parts, by name."""
 
 
 def function_specs() -> dict[str, FunctionSpec]:
-    """Return the definition of every array function, by its name."""
+    """Return the definitions of the public array functions, by name."""
     return {name: spec for name, spec in SPECS.items() if spec.part_of is None}

@@ -31,8 +31,8 @@ from anydml.ops import _rules
 from anydml.ops._numbers import bits_of
 from anydml.ops.top_k import TopK1
 
-WHOLE: Final = np.empty(0, np.int32)
-"""The lengths of rows that are all whole."""
+NO_LENGTHS: Final = np.empty(0, np.int32)
+"""The second operand of calls without `lengths`: rows count as a whole."""
 
 _CHOICES: Final = {
     "mode": ("largest", "smallest"),

@@ -344,21 +344,23 @@ def top_k(
     ):
         order = _selection.Order.of(mode, largest, nan, tie_break, sorted)
         if lengths is not None or order[1:] != (True, False, False):
-            counts = _selection.WHOLE if lengths is None else lengths
-            # Unsigned indices of rows that have lengths are refused by the general path.
-            usual = out is None and (lengths is None or index_dtype is None)
-            if usual and type(x) is type(counts) is ndarray:
+            counts = _selection.NO_LENGTHS if lengths is None else lengths
+            # The general path refuses unsigned indices with lengths.
+            is_simple = out is None and (lengths is None or index_dtype is None)
+            if is_simple and type(x) is type(counts) is ndarray:
                 rest = (axis, k, *order, fill_value, index_dtype)
-                result = _quick_rows(TopKResult, x, counts, *rest)
-                if result is not None:
-                    return result  # type: ignore[no-any-return]  # TopKResult, made natively
+                rows: TopKResult[Any, Any] | None = _quick_rows(TopKResult, x, counts, *rest)
+                if rows is not None:
+                    return rows
             arguments = (x, counts, k, axis, *order, fill_value, index_dtype)
-            return dispatch(TOP_K_ROWS, arguments, out)  # type: ignore[no-any-return]
+            selected: TopKResult[Any, Any] = dispatch(TOP_K_ROWS, arguments, out)
+            return selected
         largest = order.largest
     elif largest is None:
         largest = True
     if type(x) is ndarray and out is None:
-        result = _quick(TopKResult, x, axis, k, largest, index_dtype)
-        if result is not None:
-            return result  # type: ignore[no-any-return]  # TopKResult, made natively
-    return dispatch(TOP_K, (x, k, axis, largest, index_dtype), out)  # type: ignore[no-any-return]  # by the specification
+        found: TopKResult[Any, Any] | None = _quick(TopKResult, x, axis, k, largest, index_dtype)
+        if found is not None:
+            return found
+    result: TopKResult[Any, Any] = dispatch(TOP_K, (x, k, axis, largest, index_dtype), out)
+    return result

@@ -243,11 +243,13 @@ def top_k_rows(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     order = np.argsort(~keys[..., backwards], -1, kind="stable")
     if attributes.get("last_first"):
         order = size - 1 - order
-    lengths = np.full(x.shape[:-1], size) if inputs[1].shape == (0,) else inputs[1]
-    lengths = np.clip(lengths, 0, size).astype(np.int64)[..., None]
-    behind = np.argsort(order >= lengths, -1, kind="stable")  # what does not count
-    order = np.take_along_axis(order, behind, -1)[..., :k]
-    found = np.arange(k) < lengths
+    found = np.ones(k, np.bool_)
+    if inputs[1].shape != (0,):
+        lengths = np.clip(inputs[1], 0, size).astype(np.int64)[..., None]
+        behind = np.argsort(order >= lengths, -1, kind="stable")  # what does not count
+        order = np.take_along_axis(order, behind, -1)
+        found = np.arange(k) < lengths
+    order = order[..., :k]
     if not attributes["sorted"]:
         order = np.sort(np.where(found, order, size), -1)
     order = np.where(found, order, 0)

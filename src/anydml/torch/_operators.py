@@ -198,7 +198,7 @@ class Operator:
     def _stop_tracing(self) -> None:
         """Keep PyTorch from tracing the kernels, which run where a graph breaks at a size of data.
 
-        When a graph is first traced, and not before: it imports 800 modules.
+        Called when a graph is first traced: `torch.compiler.disable` imports 800 modules.
         """
         self._is_traceable = False
         for key, kernel in self._kernels.items():
