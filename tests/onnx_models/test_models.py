@@ -224,7 +224,7 @@ def test_a_free_dimension_is_named_and_never_guessed():
     assert places["Conv"][0] == "alone"
     assert places["Shape"][0] == "alone"
     assert places["Gather"][0] == "cpu"  # which computes a shape
-    with pytest.raises(dml.ModelError, match="^The model has no free dimension 'm'; it has 'n'"):
+    with pytest.raises(dml.ModelError, match=r"^The model has no free dimension 'm'; it has 'n'"):
         dml.read_onnx(classifier(), dims={"m": 1})
     with pytest.raises(dml.ModelError, match="expected 3 as size 1, got 4"):
         dml.read_onnx(classifier(), shapes={"x": (1, 4, 17, 17)})
