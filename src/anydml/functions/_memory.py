@@ -30,7 +30,7 @@ from anydml.libraries import (
 
 
 class Memory:
-    """The library of one call (`anydml.functions._function.KernelLibrary`).
+    """The library of one call (`anydml.functions._library.KernelLibrary`).
 
     Parameters
     ----------
