@@ -120,8 +120,8 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     """
     if unknown:
         raise unknown_keyword(cast, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, dtype)
+    if type(x) is ndarray:
+        result = _quick(out, x, dtype)
         if result is not None:
             return result
     return dispatch(CAST, (x, dtype), out)

@@ -180,8 +180,8 @@ def gather(
     """
     if unknown:
         raise unknown_keyword(gather, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, indices, axis, mode)
+    if type(x) is ndarray:
+        result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
     return dispatch(GATHER, (x, indices, axis, mode), out)

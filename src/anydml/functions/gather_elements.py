@@ -179,8 +179,8 @@ def gather_elements(
     """
     if unknown:
         raise unknown_keyword(gather_elements, unknown)
-    if type(x) is ndarray and out is None and broadcast is False:
-        result = _quick(None, x, indices, axis, mode)
+    if type(x) is ndarray and broadcast is False:
+        result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
     return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out)

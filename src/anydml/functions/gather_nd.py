@@ -149,8 +149,8 @@ def gather_nd(
     """
     if unknown:
         raise unknown_keyword(gather_nd, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, indices, batch_dims, mode)
+    if type(x) is ndarray:
+        result = _quick(out, x, indices, batch_dims, mode)
         if result is not None:
             return result
     return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out)

@@ -139,8 +139,8 @@ def join(
     if unknown:
         raise unknown_keyword(join, unknown)
     is_list = type(arrays) is list or type(arrays) is tuple
-    if is_list and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
-        result = _quick(None, arrays, axis)
+    if is_list and arrays and type(arrays[0]) is ndarray and promote is False:
+        result = _quick(out, arrays, axis)
         if result is not None:
             return result
     members = _arguments.members_of(arrays)

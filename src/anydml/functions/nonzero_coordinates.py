@@ -251,8 +251,8 @@ def nonzero_coordinates(
     """
     if unknown:
         raise unknown_keyword(nonzero_coordinates, unknown)
-    if type(x) is ndarray and out is None and size is None:
-        coordinates = _quick(None, x, index_dtype)
+    if type(x) is ndarray and size is None:
+        coordinates = _quick(out, x, index_dtype)
         if coordinates is not None:
             return coordinates
     return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out)

@@ -215,9 +215,9 @@ def one_hot(
     """
     if unknown:
         raise unknown_keyword(one_hot, unknown, depth="num_classes classes size n")
-    if type(indices) is ndarray and out is None:
+    if type(indices) is ndarray:
         table = _NUMBERS if values is _ZERO_AND_ONE else values
-        result = _quick(None, indices, table, depth, axis)
+        result = _quick(out, indices, table, depth, axis)
         if result is not None:
             return result
     return dispatch(ONE_HOT, (indices, values, depth, axis), out)

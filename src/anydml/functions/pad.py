@@ -249,8 +249,8 @@ def pad(
     """
     if unknown:
         raise unknown_keyword(pad, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, pad_width, mode, constant)
+    if type(x) is ndarray:
+        result = _quick(out, x, pad_width, mode, constant)
         if result is not None:
             return result
     return dispatch(PAD, (x, pad_width, mode, constant), out)

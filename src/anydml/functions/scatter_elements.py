@@ -195,8 +195,8 @@ def scatter_elements(
     """
     if unknown:
         raise unknown_keyword(scatter_elements, unknown)
-    if type(x) is ndarray and out is None and include_self is True and broadcast is False:
-        result = _quick(None, x, indices, updates, axis, reduction)
+    if type(x) is ndarray and include_self is True and broadcast is False:
+        result = _quick(out, x, indices, updates, axis, reduction)
         if result is not None:
             return result
     return dispatch(

@@ -163,8 +163,8 @@ def scatter_nd(
     """
     if unknown:
         raise unknown_keyword(scatter_nd, unknown)
-    if type(x) is ndarray and out is None and include_self is True:
-        result = _quick(None, x, indices, updates, reduction)
+    if type(x) is ndarray and include_self is True:
+        result = _quick(out, x, indices, updates, reduction)
         if result is not None:
             return result
     return dispatch(SCATTER_ND, (x, indices, updates, reduction, include_self), out)

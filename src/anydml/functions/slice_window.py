@@ -186,8 +186,8 @@ def slice_window(
     """
     if unknown:
         raise unknown_keyword(slice_window, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, starts, sizes, strides)
+    if type(x) is ndarray:
+        result = _quick(out, x, starts, sizes, strides)
         if result is not None:
             return result
     return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out)

@@ -253,8 +253,8 @@ def split(
     """
     if unknown:
         raise unknown_keyword(split, unknown)
-    if type(x) is ndarray and out is None and points is None and near_equal is False:
-        parts = _quick(None, x, sections_or_sizes, axis)
+    if type(x) is ndarray and points is None and near_equal is False:
+        parts = _quick(out, x, sections_or_sizes, axis)
         if parts is not None:
             return parts  # type: ignore[no-any-return]  # a tuple, made natively
     arguments = (x, sections_or_sizes, axis, points, near_equal)

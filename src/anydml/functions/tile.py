@@ -145,8 +145,8 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     """
     if unknown:
         raise unknown_keyword(tile, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, repeats)
+    if type(x) is ndarray:
+        result = _quick(out, x, repeats)
         if result is not None:
             return result
     return dispatch(TILE, (x, repeats), out)

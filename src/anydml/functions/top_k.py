@@ -52,10 +52,6 @@ from anydml.functions.gather_elements import gather_elements
 from anydml.functions.join import join
 from anydml.ops.top_k import TopK1
 
-_quick = _engine.function_call(TopK1.KERNEL)
-_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL)
-
-
 Values = TypeVar("Values")
 Indices = TypeVar("Indices")
 
@@ -65,6 +61,10 @@ class TopKResult(NamedTuple, Generic[Values, Indices]):
 
     values: Values
     indices: Indices
+
+
+_quick = _engine.function_call(TopK1.KERNEL, TopKResult)
+_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL, TopKResult)
 
 
 def _prepare(lib: Library, x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any) -> Call:
@@ -346,10 +346,10 @@ def top_k(
         if lengths is not None or order[1:] != (True, False, False):
             counts = _selection.NO_LENGTHS if lengths is None else lengths
             # The general path refuses unsigned indices with lengths.
-            is_simple = out is None and (lengths is None or index_dtype is None)
+            is_simple = lengths is None or index_dtype is None
             if is_simple and type(x) is type(counts) is ndarray:
                 rest = (axis, k, *order, fill_value, index_dtype)
-                rows: TopKResult[Any, Any] | None = _quick_rows(TopKResult, x, counts, *rest)
+                rows: TopKResult[Any, Any] | None = _quick_rows(out, x, counts, *rest)
                 if rows is not None:
                     return rows
             arguments = (x, counts, k, axis, *order, fill_value, index_dtype)
@@ -358,8 +358,8 @@ def top_k(
         largest = order.largest
     elif largest is None:
         largest = True
-    if type(x) is ndarray and out is None:
-        found: TopKResult[Any, Any] | None = _quick(TopKResult, x, axis, k, largest, index_dtype)
+    if type(x) is ndarray:
+        found: TopKResult[Any, Any] | None = _quick(out, x, axis, k, largest, index_dtype)
         if found is not None:
             return found
     result: TopKResult[Any, Any] = dispatch(TOP_K, (x, k, axis, largest, index_dtype), out)
