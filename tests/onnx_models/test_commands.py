@@ -210,3 +210,47 @@ def test_check_marks_what_no_page_allows(capsys, written):
     ]  # fmt: skip
     for text in ("a partial window", "MinMaxDataType 0", "INT32", "memory of the present outputs"):
         assert any(text in mark for mark in marks)
+
+
+def test_all_names_that_a_model_lacks_are_reported(capsys, written, tmp_path):
+    path = written(classifier())
+    np.save("x.npy", floats(0, 2, 3, 17, 17))
+    status, _, err = run(capsys, "run", path, "--input", "q=x.npy", "--dim", "m=1", "--dim", "k=2")
+    assert status == 1
+    assert err.splitlines() == [
+        "Error: The model has no input 'q'; it has 'x'.",
+        "The model has no free dimension 'm'; it has 'n'.",
+        "The model has no free dimension 'k'; it has 'n'.",
+    ]
+
+
+def test_an_operator_that_onnx_lacks_gets_a_suggestion(capsys, written):
+    model = model_of([node("Reluu", ["x"], ["y"])], {"x": (FLOAT, [2])}, {"y": FLOAT})
+    status, out, _ = run(capsys, "check", written(model))
+    assert status == 0
+    assert "has no 'Reluu' in the installed version of ONNX; did you mean 'Relu'?" in out
+
+
+def test_sequences_and_subgraphs_are_checked_but_not_run(capsys, written):
+    value, (flag, count) = (
+        oh.make_tensor_value_info,
+        (onnx.TensorProto.BOOL, onnx.TensorProto.INT64),
+    )
+    body = oh.make_graph(
+        [node("Identity", ["c"], ["d"]), node("Abs", ["a"], ["b"])], "body",
+        [value("i", count, []), value("c", flag, []), value("a", FLOAT, [2])],
+        [value("d", flag, []), value("b", FLOAT, [2])],
+    )  # fmt: skip
+    nodes = [
+        node("SequenceConstruct", ["x", "x"], ["s"]),
+        node("ConcatFromSequence", ["s"], ["y"], axis=0),
+        node("Loop", ["n", "", "x"], ["z"], body=body, name="repeat"),
+    ]
+    outputs = {"y": FLOAT, "z": FLOAT}
+    path = written(model_of(nodes, {"x": (FLOAT, [2])}, outputs, {"n": np.int64(2)}))
+    assert run(capsys, "check", path)[0] == 0
+    status, _, err = run(capsys, "run", path, "--random", "1")
+    assert status == 1
+    assert err.count("anydml checks such a node, but does not run it.") == 3
+    assert "Node 's' (SequenceConstruct): SequenceConstruct is for sequences" in err
+    assert "Node 'repeat' (Loop): expected no subgraph" in err

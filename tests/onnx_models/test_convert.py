@@ -145,6 +145,20 @@ def test_a_model_for_dxdispatch_runs_and_comes_back(convert, capsys):
         assert Path(f"{folder}2.onnx").read_bytes() == Path(f"{folder}.onnx").read_bytes()
 
 
+def test_a_graph_with_weights_is_checked_without_inputs(convert, capsys):
+    onnx.save(classifier(), "model.onnx")
+    convert("model.onnx", "-o", "m.json", "--dim", "n=1")
+    weights = sorted(Path().glob("*.npy"))
+    assert len(weights) > 1
+    assert main(["check", "m.json"]) == 0
+    capsys.readouterr()
+    assert main(["run", "m.json"]) == 1
+    assert "Input 'x': Expected a file 'x.npy' or 'x.bin'" in capsys.readouterr().err
+    weights[0].unlink()
+    assert main(["check", "m.json"]) == 1
+    assert f"Expected a file '{weights[0].name}'" in capsys.readouterr().out
+
+
 def test_recurrent_and_quantized_models_for_dxdispatch_run(convert, capsys):
     for make in (speech, quantized):
         onnx.save(make(), "model.onnx")

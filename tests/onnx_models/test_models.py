@@ -224,7 +224,7 @@ def test_a_free_dimension_is_named_and_never_guessed():
     assert places["Conv"][0] == "alone"
     assert places["Shape"][0] == "alone"
     assert places["Gather"][0] == "cpu"  # which computes a shape
-    with pytest.raises(dml.ModelError, match="expected names among 'n', got 'm'"):
+    with pytest.raises(dml.ModelError, match=r"^The model has no free dimension 'm'; it has 'n'"):
         dml.read_onnx(classifier(), dims={"m": 1})
     with pytest.raises(dml.ModelError, match="expected 3 as size 1, got 4"):
         dml.read_onnx(classifier(), shapes={"x": (1, 4, 17, 17)})
@@ -272,7 +272,9 @@ def test_an_if_with_a_constant_condition_becomes_its_branch():
         ("If", "cpu"),
         ("Relu", "alone"),
     ]
-    with pytest.raises(dml.ModelError, match="makes no graph of the model"):
+    with pytest.raises(
+        dml.ModelError, match=r"Node 'y' \(If\): expected a constant cond.*, but does not run it"
+    ):
         read.compile(dml.Device("cpu"))
 
 

@@ -261,7 +261,8 @@ def run_onnx(
                   file=sys.stderr)  # fmt: skip
             return False
     if wanted:
-        print(f"{len(wanted)} tensors are equal within the bounds", file=sys.stderr)
+        equal = "1 tensor is" if len(wanted) == 1 else f"{len(wanted)} tensors are"
+        print(f"{equal} equal within the bounds", file=sys.stderr)
     return good
 
 

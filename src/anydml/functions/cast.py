@@ -100,8 +100,8 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
-    if type(x) is ndarray and out is None and not unknown:
-        result = _quick(None, x, dtype)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, dtype)
         if result is not None:
             return result
     return dispatch(CAST, (x, dtype), out, unknown)

@@ -154,8 +154,8 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
-    if type(x) is ndarray and out is None and not unknown:
-        result = _quick(None, x, indices, axis, mode)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
     return dispatch(GATHER, (x, indices, axis, mode), out, unknown)

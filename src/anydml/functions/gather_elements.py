@@ -170,8 +170,8 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    if type(x) is ndarray and out is None and broadcast is False and not unknown:
-        result = _quick(None, x, indices, axis, mode)
+    if type(x) is ndarray and broadcast is False and not unknown:
+        result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
     return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out, unknown)

@@ -137,8 +137,8 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
-    if type(x) is ndarray and out is None and not unknown:
-        result = _quick(None, x, indices, batch_dims, mode)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, indices, batch_dims, mode)
         if result is not None:
             return result
     return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out, unknown)

@@ -127,9 +127,9 @@ def join(
     >>> dml.join([[1, 2], [0.5]], promote=True)
     array([1. , 2. , 0.5])
     """
-    is_list = (type(arrays) is list or type(arrays) is tuple) and not unknown
-    if is_list and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
-        result = _quick(None, arrays, axis)
+    is_list = type(arrays) is list or type(arrays) is tuple
+    if is_list and arrays and type(arrays[0]) is ndarray and promote is False and not unknown:
+        result = _quick(out, arrays, axis)
         if result is not None:
             return result
     members = _arguments.members_of(arrays)

@@ -230,8 +230,8 @@ def nonzero_coordinates(
     array([[ 1],
            [-1]])
     """
-    if type(x) is ndarray and out is None and size is None and not unknown:
-        coordinates = _quick(None, x, index_dtype)
+    if type(x) is ndarray and size is None and not unknown:
+        coordinates = _quick(out, x, index_dtype)
         if coordinates is not None:
             return coordinates
     return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out, unknown)

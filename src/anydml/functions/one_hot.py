@@ -197,9 +197,9 @@ def one_hot(
     array([[0.5, 2. ],
            [2. , 0.5]])
     """
-    if type(indices) is ndarray and out is None and not unknown:
+    if type(indices) is ndarray and not unknown:
         table = _NUMBERS if values is _ZERO_AND_ONE else values
-        result = _quick(None, indices, table, depth, axis)
+        result = _quick(out, indices, table, depth, axis)
         if result is not None:
             return result
     return dispatch(ONE_HOT, (indices, values, depth, axis), out, unknown)

@@ -233,8 +233,8 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
-    if type(x) is ndarray and out is None and not unknown:
-        result = _quick(None, x, pad_width, mode, constant)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, pad_width, mode, constant)
         if result is not None:
             return result
     return dispatch(PAD, (x, pad_width, mode, constant), out, unknown)

@@ -187,9 +187,8 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
-    is_plain = include_self is True and broadcast is False and not unknown
-    if type(x) is ndarray and out is None and is_plain:
-        result = _quick(None, x, indices, updates, axis, reduction)
+    if type(x) is ndarray and include_self is True and broadcast is False and not unknown:
+        result = _quick(out, x, indices, updates, axis, reduction)
         if result is not None:
             return result
     arguments = (x, indices, updates, axis, reduction, include_self, broadcast)

@@ -185,8 +185,8 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
-    if type(x) is ndarray and out is None and not unknown:
-        result = _quick(None, x, starts, sizes, strides)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, starts, sizes, strides)
         if result is not None:
             return result
     return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out, unknown)

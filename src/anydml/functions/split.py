@@ -233,9 +233,8 @@ def split(
     >>> dml.split([1, 2, 3, 4, 5], 2, near_equal=True)
     (array([1, 2, 3]), array([4, 5]))
     """
-    is_plain = points is None and near_equal is False and not unknown
-    if type(x) is ndarray and out is None and is_plain:
-        parts = _quick(None, x, sections_or_sizes, axis)
+    if type(x) is ndarray and points is None and near_equal is False and not unknown:
+        parts = _quick(out, x, sections_or_sizes, axis)
         if parts is not None:
             return parts
     arguments = (x, sections_or_sizes, axis, points, near_equal)

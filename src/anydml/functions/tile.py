@@ -132,8 +132,8 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
-    if type(x) is ndarray and out is None and not unknown:
-        result = _quick(None, x, repeats)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, repeats)
         if result is not None:
             return result
     return dispatch(TILE, (x, repeats), out, unknown)

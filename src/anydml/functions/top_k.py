@@ -29,10 +29,6 @@ from anydml.functions.gather_elements import gather_elements
 from anydml.functions.join import join
 from anydml.ops.top_k import TopK1
 
-_quick = _engine.function_call(TopK1.KERNEL)
-_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL)
-
-
 Values = TypeVar("Values")
 Indices = TypeVar("Indices")
 
@@ -42,6 +38,10 @@ class TopKResult(NamedTuple, Generic[Values, Indices]):
 
     values: Values
     indices: Indices
+
+
+_quick = _engine.function_call(TopK1.KERNEL, TopKResult)
+_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL, TopKResult)
 
 
 def _prepare(lib: Library, x: Any, axis: Any, k: Any, largest: Any, index_dtype: Any) -> Call:
@@ -315,17 +315,17 @@ def top_k(
             counts = _selection.NO_LENGTHS if lengths is None else lengths
             arguments = (x, counts, axis, k, *order, fill_value, index_dtype)
             # The general path refuses unsigned indices with lengths.
-            is_simple = out is None and not unknown and (lengths is None or index_dtype is None)
+            is_simple = not unknown and (lengths is None or index_dtype is None)
             if is_simple and type(x) is type(counts) is ndarray:
-                result = _quick_rows(TopKResult, *arguments)
+                result = _quick_rows(out, *arguments)
                 if result is not None:
                     return result
             return dispatch(TOP_K_ROWS, arguments, out, unknown)
         largest = order.largest
     elif largest is None:
         largest = True
-    if type(x) is ndarray and out is None and not unknown:
-        result = _quick(TopKResult, x, axis, k, largest, index_dtype)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, axis, k, largest, index_dtype)
         if result is not None:
             return result
     return dispatch(TOP_K, (x, axis, k, largest, index_dtype), out, unknown)

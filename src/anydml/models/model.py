@@ -76,8 +76,8 @@ class Model:
     text : bytes
         What it has been read from; empty for a graph.
     alone : bool
-        Whether it is an operator, or a JSON graph beside which no input has a file: there is
-        nothing to run it with.
+        Whether it is an operator, or a JSON graph without a file for any input, or for any but
+        its weights: there is nothing to run it with.
     """
 
     resources: Mapping[str, Resource]
@@ -117,8 +117,10 @@ def model_of(document: Text | GraphDesc, path: str | Path, limits: Limits) -> Mo
     if "Nodes" in document:
         graph = json_graph(document)
         model = graph_model(graph, name, folder, limits)
-        missing = [tensor.name not in model.resources for tensor in graph.inputs]
-        return replace(model, alone=bool(missing) and all(missing))
+        names = {tensor.name for tensor in graph.inputs}
+        missing = names - model.resources.keys()
+        bound = names - model.dispatchables[name].bindings.keys()  # the others are owned
+        return replace(model, alone=bool(missing) and missing in (names, bound))
     if "type" in document and "dispatchables" not in document:
         return operator_model(document, name, limits)
     return json_model(document, name, folder, limits)

@@ -8,10 +8,10 @@ all of it, because a shape that depends on a constant is known once the constant
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from anydml.core._json import short_repr
+from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ModelError
 from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed
@@ -97,8 +97,13 @@ class _Cleaner:
             found.values[item.name] = value
             found.inputs.append(value)
             scope[item.name] = item.name
-        _refuse_unknown("shapes", self._shapes, {value.name for value in found.inputs})
-        _refuse_unknown("dims", self._dims, used)
+        names = {value.name for value in found.inputs}
+        problems = [
+            *_unknown("input", self._shapes, names),
+            *_unknown("free dimension", self._dims, used),
+        ]
+        if problems:
+            raise ModelError(*problems)
         self._check_functions()
         self._kept = {item.name for item in graph.output}
         self._read = self._kept | _names_read(graph)
@@ -477,12 +482,13 @@ def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def _refuse_unknown(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
-    names = sorted(known)
+def _unknown(what: str, given: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    """Report names that the model does not have."""
+    names = ", ".join(map(short_repr, sorted(known))) or "none"
     for name in given:
-        if name not in names:
-            accepted = ", ".join(map(repr, names)) or "none"
-            raise ModelError(f"{what}: expected names among {accepted}, got {short_repr(name)}.")
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; it has {names}"
+            yield f"The model has no {what} {short_repr(name)}{hint}."
 
 
 def _names_read(graph: Any) -> set[str]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, Array]
 
+_ONLY_CHECKED: Final = "anydml checks such a node, but does not run it."
+
 
 class CompiledModel:
     """An ONNX model that is ready to run; made by `OnnxModel.compile`.
@@ -77,12 +79,15 @@ class CompiledModel:
             if item.place == "refused":
                 problems += [f"Node {violation}" for violation in item.violations]
             elif not item.on_device and not _on_host(item):
+                label = f"Node {short_repr(item.node.name)} ({item.node.title})"
                 if item.node.has_subgraphs:
-                    problems.append(f"Node {short_repr(item.node.name)}: {item.reason}.")
+                    need = "a constant condition" if item.node.operator == "If" else "no subgraph"
+                    problems.append(f"{label}: expected {need}; {_ONLY_CHECKED}")
+                elif item.code == "not_a_tensor":
+                    problems.append(f"{label}: {item.reason}; {_ONLY_CHECKED}")
                 elif not is_available():
                     problems.append(
-                        f"Node {short_repr(item.node.name)} ({item.node.title}) runs on the CPU: "
-                        f"{item.reason}. Install ONNX Runtime with "
+                        f"{label} runs on the CPU: {item.reason}. Install ONNX Runtime with "
                         "`pip install 'anydml[onnxruntime]'`."
                     )
         if problems:

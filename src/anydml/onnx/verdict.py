@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import InvalidDescriptorError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.tensor import TensorDesc
@@ -122,7 +123,7 @@ def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control:
         why = "a shader of the provider computes it, not a DirectML operator; a run uses the CPU"
         return Judged(node, "alone", why, "shader")
     if row is None:
-        return Judged(node, "cpu", f"the provider has no kernel for {node.title}", "no_kernel")
+        return Judged(node, "cpu", _no_kernel(node), "no_kernel")
     version = version_of(row, node.version)
     registered = version == node.version or bool(node.domain)
     missing = (
@@ -166,6 +167,17 @@ def _without_elements(
         if value is not None and value.type in ("string", SEQUENCE):
             return f"{value.name!r} is a {value.type}, not a tensor of numbers", "not_a_tensor"
     return "", ""
+
+
+def _no_kernel(node: Node) -> str:
+    """Why an operator without a row runs on the CPU."""
+    if node.domain or node.schema is not None:
+        return f"the provider has no kernel for {node.title}"
+    names = {schema.name for schema in load_onnx().defs.get_all_schemas() if not schema.domain}
+    return (
+        f"opset {node.opset} has no {short_repr(node.operator)} in the installed version of ONNX"
+        f"{did_you_mean(node.operator, names)}"
+    )
 
 
 def _has_shader(node: Node, inputs: Sequence[Value | None]) -> bool:
