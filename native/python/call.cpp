@@ -2,9 +2,9 @@
 // become numbers, the kernel's shape rule is applied, results are allocated or outputs validated,
 // and the kernel runs on the processor or is put into a stream.
 //
-// - function_call(name): call(kind, inputs.., arguments..), the quick way of the array functions,
+// - function_call(name): call(out, inputs.., arguments..), the quick way of the array functions,
 //   with NumPy's arrays and arguments exactly as the user passed them.
-// - memory_call(name): call(kind, place, make, inputs.., attributes..), on any library's memory.
+// - memory_call(name): call(out, place, make, inputs.., attributes..), on any library's memory.
 //   `place` is None for host memory, else the pair (device, stream); without `make`, operands and
 //   results are tensors of PyTorch in host memory. The attributes are the kernel's in its own
 //   order, with a number in place of an attribute of two; then the sizes of a list of results, and
@@ -12,9 +12,10 @@
 // - run and run_measured: by name, on operands that Python has checked, into outputs of the caller.
 //   They are validated again, because they can have changed since.
 //
-// `kind` is the class of several results, or None. The first two return None where anything is
-// unusual, a shape rule declines or an index is bad: no memory that a caller sees has been written
-// then. The general path finds out why.
+// `out` is None, or what to write to: an operand, or a list of several. The class of several
+// results may be named beside the kernel. The first two return None where anything is unusual, a
+// shape rule declines or an index is bad: no memory that a caller sees has been written then. The
+// general path finds out why.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <memory>
 
 #include "../cuda/host/compiler.hpp"
 #include "arguments.hpp"
@@ -139,7 +141,7 @@ void run_measured(const Kernel& kernel, const Call& call, const Place& place, co
 
 // Several results as a named tuple. Calls its class's __new__ directly, which avoids the keyword
 // handling of a call.
-nb::object named_tuple(PyObject* kind, const nb::object& first, const nb::object& second) {
+nb::object named_tuple(PyObject* kind, nb::handle first, nb::handle second) {
   const nb::object pair = nb::make_tuple(first, second);
   if (kind == Py_None) return pair;
   const nb::object arguments = nb::steal(PyTuple_Pack(1, pair.ptr()));
@@ -205,11 +207,80 @@ nb::object result_of(const Kernel& kernel, AnyLibrary& library, const Results::O
   return result;
 }
 
+// Whether no element shares memory with another, as far as one sees it at once: every axis steps
+// over all that lies behind it.
+bool is_spread(const Operand& operand) {
+  const Layout& layout = operand.tensor.layout;
+  if (layout.count() == 0) return true;
+  Int reach = operand.tensor.element_size;
+  for (int i = layout.rank - 1; i >= 0; --i) {
+    if (layout.sizes[i] == 1) continue;
+    const Int step = std::abs(layout.strides[i]);
+    if (step < reach) return false;
+    reach += (layout.sizes[i] - 1) * step;
+  }
+  return true;
+}
+
+bool same_memory(const Operand& a, const Operand& b) {
+  const Layout &x = a.tensor.layout, &y = b.tensor.layout;
+  return a.data == b.data && x.rank == y.rank &&
+         std::equal(x.strides, x.strides + x.rank, y.strides);
+}
+
+// Whether a result may be written to an output: it has its type and sizes, and shares memory with
+// no operand before it; but with the first one, all of it, if the kernel writes over it.
+bool fits(const Kernel& kernel, const Call& call, int output, const Results::One& one) {
+  const Operand& out = call.operands[output];
+  const Layout& layout = out.tensor.layout;
+  if (out.array != nullptr && !PyArray_ISWRITEABLE(out.array)) return false;
+  if (layout.rank != one.rank || !PyArray_EquivTypes(out.descr, one.descr) || !is_spread(out))
+    return false;
+  for (int i = 0; i < one.rank; ++i)
+    if (layout.sizes[i] != one.dims[i]) return false;
+  const Extent extent = extent_of(out);
+  const auto is_apart = [&](const Operand& other) { return !overlap(extent, extent_of(other)); };
+  for (int i = 0; i < output; ++i) {
+    const Operand& other = call.operands[i];
+    if (!is_apart(other) && !(i == 0 && kernel.writes_over && same_memory(out, other)))
+      return false;
+  }
+  Operand member;
+  void* data = nullptr;
+  for (std::size_t i = 0; i < call.list.count; ++i) {
+    if (call.list.get(i, member, data) == nullptr) return false;
+    if (!is_apart(call.list.operands == nullptr ? member : call.list.operands[i])) return false;
+  }
+  return true;
+}
+
+// Runs a call into the arrays of the caller, which are returned; None where it declines.
+[[gnu::noinline]] nb::object write_to(const Kernel& kernel, Library& library, Operand* next,
+                                      Results& results, Call& call, PyObject* out, PyObject* kind) {
+  const bool single = kernel.outputs == 1;
+  const bool has_members =
+      is_list(out) || reinterpret_cast<PyObject*>(Py_TYPE(out)) == kind;  // without own code
+  if (kernel.measured || kernel.list == Lists::outputs || (!single && !has_members))
+    return nb::none();
+  Members members;
+  std::size_t count = 1;
+  PyObject* const* const outs = single ? &out : members.hold(kernel.name, out, count);
+  if (count != static_cast<std::size_t>(kernel.outputs)) return nb::none();
+  call.output_is_private = false;
+  for (int i = 0; i < kernel.outputs; ++i)
+    if (library.read(outs[i], next[i]) != nullptr ||
+        !fits(kernel, call, kernel.inputs + i, results.one[i]))
+      return nb::none();
+  if (run(kernel, call, library.place) != -1) return nb::none();
+  return single ? nb::borrow(out) : named_tuple(kind, outs[0], outs[1]);
+}
+
 // Runs a call whose inputs and attributes are known; None where it declines.
 template <class AnyLibrary>
 nb::object results_of(const Kernel& kernel, AnyLibrary& library, Arguments& arguments,
-                      Results& results, Call& call, PyObject* kind) {
+                      Results& results, Call& call, PyObject* out, PyObject* kind) {
   Operand* const next = arguments.operands + kernel.inputs;
+  if (out != Py_None) return write_to(kernel, library, next, results, call, out, kind);
   if (kernel.measured)
     return measured_result(kernel, library, *next, results.one[kernel.outputs - 1], call);
   if (kernel.list == Lists::outputs) return list_results(kernel, library, results, call);
@@ -224,26 +295,27 @@ nb::object results_of(const Kernel& kernel, AnyLibrary& library, Arguments& argu
 
 Call call_with(int threads) {
   Call call;
-  call.output_is_private = true;
+  call.output_is_private = call.may_decline = true;
   call.threads = threads;
   return call;
 }
 
 // ---- function calls -----------------------------------------------------------------------------
 
-// values: the class of several results, inputs, arguments.
-nb::object call_function(const Kernel& kernel, PyObject* const* values, int threads) {
+// values: the outputs, inputs, arguments.
+nb::object call_function(const Kernel& kernel, PyObject* kind, PyObject* const* values,
+                         int threads) {
   Arrays library;
   Arguments arguments;
   Members members;
   Results results;
   Int numbers[kMaxValues];
   Call call = call_with(threads);
-  PyObject* const kind = *values++;
+  PyObject* const out = *values++;
   if (!take_inputs(kernel, library, arguments, members, values) ||
       !arguments.take_arguments(kernel, values) || !arguments.shape(kernel, numbers, call, results))
     return nb::none();
-  return results_of(kernel, library, arguments, results, call, kind);
+  return results_of(kernel, library, arguments, results, call, out, kind);
 }
 
 // The number of values that a function call takes as operands and arguments.
@@ -358,15 +430,16 @@ struct MemoryArguments : Arguments {
   }
 };
 
-// values: the class of several results, the place, the allocator of results, inputs, attributes.
-nb::object call_on_memory(const Kernel& kernel, PyObject* const* values, int threads) {
+// values: the outputs, the place, the allocator of results, inputs, attributes.
+nb::object call_on_memory(const Kernel& kernel, PyObject* kind, PyObject* const* values,
+                          int threads) {
   Tensors tensors;
   DescribedMemory described(values[2]);
   Library& library = values[2] == Py_None ? static_cast<Library&>(tensors) : described;
   MemoryArguments arguments;
   Members members;
   Call call = call_with(threads);
-  PyObject* const kind = values[0];
+  PyObject* const out = values[0];
   if (!place_of(values[1], library.place)) return nb::none();
   const bool on_device = library.place.on_device();
   if (on_device && (&library == &tensors || kernel.enqueue == nullptr ||
@@ -377,7 +450,7 @@ nb::object call_on_memory(const Kernel& kernel, PyObject* const* values, int thr
       !arguments.take_attributes(kernel, values, call) ||
       !arguments.shape_of_numbers(kernel, arguments.numbers, call, arguments.results))
     return nb::none();
-  return results_of(kernel, library, arguments, arguments.results, call, kind);
+  return results_of(kernel, library, arguments, arguments.results, call, out, kind);
 }
 
 // ---- calls by name ------------------------------------------------------------------------------
@@ -540,12 +613,21 @@ int threads_now() {
   return count > 0 ? static_cast<int>(count) : count == 0 ? in_process.load() : -1;
 }
 
+// The `self` of a call.
+struct Bound {
+  const Kernel& kernel;
+  nb::object kind;  // of several results, or None
+};
+void release(PyObject* capsule) {
+  delete static_cast<Bound*>(PyCapsule_GetPointer(capsule, nullptr));
+}
+
 // A call of the interpreter's own convention: nanobind's costs as much as a kernel does on 16
 // elements.
-template <nb::object (*kCall)(const Kernel&, PyObject* const*, int),
+template <nb::object (*kCall)(const Kernel&, PyObject*, PyObject* const*, int),
           Py_ssize_t (*kCount)(const Kernel&)>
 PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
-  const Kernel& kernel = *static_cast<const Kernel*>(PyCapsule_GetPointer(self, nullptr));
+  const auto& [kernel, kind] = *static_cast<const Bound*>(PyCapsule_GetPointer(self, nullptr));
   if (count != kCount(kernel)) {
     PyErr_Format(PyExc_TypeError, "%s() takes %zd arguments, got %zd", kernel.name, kCount(kernel),
                  count);
@@ -554,9 +636,8 @@ PyObject* fast_call(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   const int threads = threads_now();
   if (threads < 1) return nullptr;
   try {
-    return translate_exceptions(kernel.name, [&] { return kCall(kernel, values, threads); })
-        .release()
-        .ptr();
+    const auto call = [&] { return kCall(kernel, kind.ptr(), values, threads); };
+    return translate_exceptions(kernel.name, call).release().ptr();
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -568,22 +649,19 @@ Py_ssize_t count_on_memory(const Kernel& kernel) {
   return 3 + kernel.inputs + (kernel.list == Lists::inputs ? 1 : 0) + taken_attributes(kernel);
 }
 
-// A Python function with the kernel as its `self`.
-nb::object bound_to(const std::string& name, PyMethodDef& definition) {
-  const Kernel& kernel = kernel_with_function(name);
-  const nb::object self = nb::steal(PyCapsule_New(const_cast<Kernel*>(&kernel), nullptr, nullptr));
-  nb::object call = nb::steal(PyCFunction_NewEx(&definition, self.ptr(), nullptr));
-  if (!call.is_valid()) throw nb::python_error();
-  return call;
-}
-
-template <nb::object (*kCall)(const Kernel&, PyObject* const*, int),
+template <nb::object (*kCall)(const Kernel&, PyObject*, PyObject* const*, int),
           Py_ssize_t (*kCount)(const Kernel&)>
-nb::object make_call(const std::string& name) {
+nb::object make_call(const std::string& name, nb::object kind) {
   static PyMethodDef definition = {
       "call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(fast_call<kCall, kCount>)),
       METH_FASTCALL, nullptr};
-  return bound_to(name, definition);
+  auto bound = std::make_unique<Bound>(Bound{kernel_with_function(name), std::move(kind)});
+  const nb::object self = nb::steal(PyCapsule_New(bound.get(), nullptr, release));
+  if (!self.is_valid()) throw nb::python_error();
+  bound.release();
+  nb::object call = nb::steal(PyCFunction_NewEx(&definition, self.ptr(), nullptr));
+  if (!call.is_valid()) throw nb::python_error();
+  return call;
 }
 
 }  // namespace
@@ -591,8 +669,10 @@ nb::object make_call(const std::string& name) {
 int threads_of_process() { return in_process.load(); }
 
 void bind_call(nb::module_& module) {
-  module.def("function_call", &make_call<call_function, count_of_function>);
-  module.def("memory_call", &make_call<call_on_memory, count_on_memory>);
+  module.def("function_call", &make_call<call_function, count_of_function>, nb::arg(),
+             nb::arg("kind").none() = nb::none());
+  module.def("memory_call", &make_call<call_on_memory, count_on_memory>, nb::arg(),
+             nb::arg("kind").none() = nb::none());
   module.def("shapes", &shapes);
   module.def("use_threads", &use_threads);
   module.def("run", &run_by_name);

@@ -57,6 +57,7 @@ struct Call {
   std::size_t number_count = 0;    // for validate
   bool output_is_private = false;  // outputs are discarded if an index is bad
   int threads = 1;
+  bool may_decline = false;  // for a caller with a general path
 };
 
 // The outputs of a call: sizes and types, used to allocate results and to validate outputs.
@@ -217,6 +218,7 @@ struct Kernel {
 
   std::optional<Measured> measured = {};
   std::optional<ChecksIndices> checks_indices = {};
+  bool writes_over = false;  // whether the output may be the first input
 };
 
 // `Kernel::run` of a kernel that has a plan, which `plan_of` makes of the call: `Plan::run` takes

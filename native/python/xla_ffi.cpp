@@ -91,7 +91,7 @@ struct Request {
     take(frame.results, kernel->outputs, kernel->list == Lists::outputs);
     call.operands = operands;
     call.list = {members.data(), nullptr, members.size()};
-    call.output_is_private = true;  // XLA drops the results of a failed call
+    call.output_is_private = call.may_decline = true;  // XLA drops the results of a failed call
     if (const char* const wrong = validate(*kernel, call)) throw Refused{wrong};
   }
 

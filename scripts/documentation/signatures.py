@@ -15,6 +15,7 @@ import griffe
 
 _NOT_PASSED: Final = "–"
 _SHORT: Final = {
+    r"\bt\.": "",
     r"\bTypeOf\b": "dtype",
     r"Given(?:Index)?Type": "DType",
     r"\bArrayOf\b": "NDArray",

@@ -24,6 +24,7 @@ from torch_calls import (  # noqa: E402 (PyTorch may be missing)
 )
 
 import anydml as dml  # noqa: E402 (PyTorch may be missing)
+from anydml.functions._function import SPECS  # noqa: E402 (PyTorch may be missing)
 from anydml.torch import _operators  # noqa: E402 (PyTorch may be missing)
 
 ALL = {**CALLS, **OTHERS}
@@ -79,6 +80,13 @@ def test_whole_graphs(name, fresh):
     x = floats(3, 4)
     compiled = torch.compile(ALL[name], fullgraph=True, backend="aot_eager")
     same(compiled(x), ALL[name](x))
+
+
+def test_the_first_call_of_a_function_is_in_a_whole_graph(fresh):
+    SPECS["tile"].calls.clear()
+    x = floats(3, 4)
+    compiled = torch.compile(lambda x: dml.tile(x, 2), fullgraph=True, backend="eager")
+    same(compiled(x), dml.tile(x, 2))
 
 
 @pytest.mark.parametrize("name", ["top_k", "scatter_elements", "gather", "split", "join"])

@@ -216,7 +216,7 @@ def by_specification(spec):
         kinds = [INDICES if name == "indices" else DATA for name in spec.operands]
         arrays = [array(draw(SIZES), draw(kind)) for kind in kinds]
         # An attribute that no argument gives is a constant of the function.
-        own = [name for name in signature(spec.prepare).parameters if name in spec.attribute_names]
+        own = [name for name in signature(spec.prepare).parameters if name in spec.kinds]
         attributes = {
             attribute.name: draw(values[attribute.kind]) if attribute.name in own else True
             for attribute in spec.attributes

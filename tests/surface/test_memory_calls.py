@@ -29,8 +29,8 @@ def make(code, shape):
     return array, array.ctypes.data
 
 
-def call(kernel, *values, kind=None, place=None, make=make):
-    return native.memory_call(kernel)(kind, place, make, *values)
+def call(kernel, *values, out=None, kind=None, place=None, make=make):
+    return native.memory_call(kernel, kind)(out, place, make, *values)
 
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -97,6 +97,49 @@ def test_plain_arrays_need_no_general_path(call, monkeypatch):
                           if isinstance(expected, tuple) else expected)  # fmt: skip
 
 
+RANGE = np.arange(3)
+WRITES = {
+    "gather": lambda x, out: dml.gather(x, RANGE[::-1], out=out),
+    "gather_elements": lambda x, out: dml.gather_elements(x, np.zeros((3, 4), "i8"), out=out),
+    "gather_nd": lambda x, out: dml.gather_nd(x, RANGE[:, None], out=out),
+    "scatter_elements": lambda x, out: dml.scatter_elements(x, AT, X[:1], out=out),
+    "scatter_nd": lambda x, out: dml.scatter_nd(x, PAIRS, X[0, :2], reduction="add", out=out),
+    "join": lambda x, out: dml.join([x[:1], x[1:]], out=out),
+    "tile": lambda x, out: dml.tile(x, (1, 1), out=out),
+    "pad": lambda x, out: dml.pad(x, 0, out=out),
+    "slice_window": lambda x, out: dml.slice_window(x, [0, 0], [3, 4], out=out),
+    "cast": lambda x, out: dml.cast(x, "float64", out=out),
+}
+OVERWRITES = {"scatter_elements", "scatter_nd"}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writing_to_plain_arrays_needs_no_general_path(name, monkeypatch):
+    call, expected = WRITES[name], WRITES[name](X, None)
+    wide, column_first = np.zeros((6, 8)), np.zeros((4, 3)).T
+    fits = [np.zeros((3, 4)), wide[::2, ::2], wide[::-2, ::-2]]
+    general = [column_first, np.zeros((3, 4), ">f8")]
+    in_place = X.copy()
+    (fits if name in OVERWRITES else general).append(in_place)
+
+    class NeededError(Exception):
+        pass
+
+    def unexpected(*_):
+        raise NeededError
+
+    monkeypatch.setattr(_dispatch, "on_memory", unexpected)
+    for out in fits:
+        x = out if out is in_place else X
+        assert call(x, out) is out
+        assert np.array_equal(out, expected)
+    before = in_place.copy()
+    for out in general:
+        with pytest.raises(NeededError):
+            call(out if out is in_place else X, out)
+    assert name in OVERWRITES or np.array_equal(in_place, before)
+
+
 LARGEST = float(np.finfo("f4").max)
 
 

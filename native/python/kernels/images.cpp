@@ -41,7 +41,7 @@ bool has_negative(const Operand& lengths) {
 }
 
 Int reverse_run(const Call& call) {
-  const bool declined = call.output_is_private && has_negative(call.operands[1]);
+  const bool declined = call.may_decline && has_negative(call.operands[1]);
   return declined ? kDeclined : run_planned<reverse_of>(call);
 }
 

@@ -110,6 +110,7 @@ const Registration scatter_elements{{
     .enqueue = enqueue_planned<elements_plan, cuda::scatter_elements>,
     .variants = cuda::scatter_variants,
     .checks_indices = ChecksIndices{.indices = 1, .data = 0},
+    .writes_over = true,
 }};
 
 // ---- scatter_nd
@@ -156,6 +157,7 @@ const Registration scatter_nd{{
     .enqueue = enqueue_planned<nd_plan, cuda::scatter_nd>,
     .variants = cuda::scatter_variants,
     .checks_indices = ChecksIndices{.indices = 1, .data = 0},
+    .writes_over = true,
 }};
 
 }  // namespace

@@ -47,7 +47,7 @@ Int run(const Call& call) {
   SlabsPlan plan;
   std::vector<void*> data;
   const char* const wrong = lay_out(call, plan, data);
-  if (wrong != nullptr && call.output_is_private) return kDeclined;
+  if (wrong != nullptr && call.may_decline) return kDeclined;
   if (wrong != nullptr) raise_argument(std::string(kSplit ? "split" : "join") + ": " + wrong);
   without_gil(plan.joined.layout.count(), [&] {
     if constexpr (kSplit)

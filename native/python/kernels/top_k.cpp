@@ -114,7 +114,7 @@ Int rows_run(const Call& call) {
   const Operand* const o = call.operands;
   const TopKPlan plan = rows_plan_of(call);
   const void* const lengths = lengths_of(call);
-  if (call.output_is_private && lengths != nullptr && !fits(call)) return kDeclined;
+  if (call.may_decline && lengths != nullptr && !fits(call)) return kDeclined;
   without_gil(plan.input.layout.count(),
               [&] { run_plan(plan, o[0].data, o[2].data, o[3].data, call.threads, lengths); });
   return -1;

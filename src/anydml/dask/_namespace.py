@@ -20,7 +20,7 @@ from anydml.libraries import check_dtype, counterpart, promoted
 
 
 class Namespace:
-    """`anydml.functions._function.MovingLibrary` for Dask, without the operations of derivatives.
+    """`anydml.functions._library.MovingLibrary` for Dask, without the operations of derivatives.
 
     Parameters
     ----------

@@ -387,12 +387,12 @@ def output(
     shape: tuple[int, ...],
     dtype: Any,
     operands: Sequence[tuple[str, Array]],
-    in_place: Array | None = None,
+    in_place: bool = False,
     what: str = "the result",
 ) -> Array:
     """Memory for a result: a new array, or the caller's after checking it.
 
-    `operands` are the arrays that it may not overlap, `in_place` the one that it may be. `call` and
+    `operands` are the arrays that it may not overlap, but be the first of if `in_place`. `call` and
     `what` are for the message if the allocation fails.
     """
     target = np.dtype(dtype)
@@ -422,10 +422,10 @@ def output(
             f"{name}: expected an array that does not overlap itself, "
             f"got strides {array.strides} for shape {array.shape}"
         )
-    for other_name, other in operands:
+    for i, (other_name, other) in enumerate(operands):
         # The first test, of ndarrays, is quick, and passes most arrays.
         if _may_share_memory(array, other) and share_memory(array, other):
-            if other is in_place and same_memory(array, other):
+            if in_place and i == 0 and same_memory(array, other):
                 continue
             raise ArgumentError(
                 f"{name}: expected memory that does not overlap {other_name}, got an overlap"

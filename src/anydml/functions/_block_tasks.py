@@ -13,7 +13,8 @@ import numpy as np
 
 from anydml.devices.backends._sequence import index_error
 from anydml.functions._blocks import Pointing
-from anydml.functions._function import SPECS, Array, Attributes
+from anydml.functions._function import SPECS, Attributes
+from anydml.functions._library import Array
 from anydml.functions._memory import call_on_memory, on_memory
 from anydml.portable import kernels
 

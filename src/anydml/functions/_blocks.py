@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from anydml.functions._function import Array, Attributes
+from anydml.functions._function import Attributes
+from anydml.functions._library import Array
 
 Part = tuple[Array, ...]
 Pointing = tuple[int, tuple[int | None, ...], bool]

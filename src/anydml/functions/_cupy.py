@@ -74,9 +74,9 @@ def _make(code: int, shape: tuple[int, ...]) -> tuple[Any, int]:
     return result, result.data.ptr
 
 
-def call_of(spec: FunctionSpec, on_memory: Callable[[FunctionSpec], Call]) -> Call:
-    """Return the call of a function with CuPy's arrays; `on_memory` makes the general one."""
-    run, general = native.memory_call(spec.operator.KERNEL), on_memory(spec)
+def call_of(spec: FunctionSpec, general: Call) -> Call:
+    """Return the call of a function with CuPy's arrays; `general` takes unusual calls."""
+    run = native.memory_call(spec.operator.KERNEL, spec.result_class)
     defaults = tuple(a.default for a in spec.attributes if a.default is not None)
     count = len(spec.attributes) - len(defaults)
 
@@ -95,7 +95,7 @@ def call_of(spec: FunctionSpec, on_memory: Callable[[FunctionSpec], Call]) -> Ca
             return None
         place = device, cupy.cuda.get_current_stream().ptr
         operand_blocks = [blocks] if spec.lists_operands else blocks
-        return run(spec.result_class, place, _make, *operand_blocks, *values[:count])
+        return run(None, place, _make, *operand_blocks, *values[:count])
 
     def call(arguments: tuple[Any, ...], out: Any) -> Any:
         # An iterator can be read once only.

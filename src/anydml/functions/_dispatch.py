@@ -5,7 +5,7 @@ An integration is imported when the first array of its library comes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, Final
@@ -23,46 +23,37 @@ Call = Callable[[tuple[Any, ...], Any], Any]
 """Takes the function's arguments without ``out``, and ``out``."""
 
 
-def _torch(spec: FunctionSpec) -> Call:
-    from anydml.torch._operators import call_of
-
-    return call_of(spec)
+_HAS_EXTENSION: Final = has_extension()
 
 
-def _cupy(spec: FunctionSpec) -> Call:
-    from anydml.functions._cupy import call_of
+def _integration_of(library: str) -> Callable[[FunctionSpec], Call] | None:
+    """Return the maker of an integration's calls, by the top-level module of an array's class."""
+    if library == "dask":
+        from anydml.dask._calls import call_of
+    elif not _HAS_EXTENSION:  # arrays on the CPU are then taken by their memory
+        return None
+    elif library == "torch":
+        from anydml.torch._operators import call_of
+    elif library in ("jax", "jaxlib"):
+        from anydml.jax._eager import call_of
+    elif library == "cupy":
+        from anydml.functions import _cupy
 
-    return call_of(spec, _on_memory)
-
-
-def _jax(spec: FunctionSpec) -> Call:
-    from anydml.jax._eager import call_of
-
-    return call_of(spec)
-
-
-def _dask(spec: FunctionSpec) -> Call:
-    from anydml.dask._calls import call_of
-
-    return call_of(spec)
-
-
-TABLE: Final[dict[str, Callable[[FunctionSpec], Call]]] = {
-    "torch": _torch,
-    "cupy": _cupy,
-    "jax": _jax,
-    "jaxlib": _jax,
-    "dask": _dask,
-}
-"""The maker of an integration's call of a function, by the top-level module of an array's class."""
-
-if not has_extension():  # arrays on the CPU are then taken by their memory
-    for _library in {*TABLE} - {"dask"}:
-        del TABLE[_library]
+        return lambda spec: _cupy.call_of(spec, _on_memory(spec))
+    else:
+        return None
+    return call_of
 
 
-def dispatch(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
-    """Call a function by the integration of its first operand's library, or on memory."""
+def dispatch(
+    spec: FunctionSpec, arguments: tuple[Any, ...], out: Any, unknown: Mapping[str, Any]
+) -> Any:
+    """Call a function by the integration of its first operand's library, or on memory.
+
+    `unknown` are keywords that the function does not take, for the error.
+    """
+    if unknown:
+        raise _unknown_keyword(spec.function, next(iter(unknown)))
     first = arguments[0][0] if spec.lists_operands else arguments[0]
     kind = type(first)
     call = spec.calls.get(kind) or _call_of(spec, kind)
@@ -73,9 +64,9 @@ def dispatch(spec: FunctionSpec, arguments: tuple[Any, ...], out: Any) -> Any:
 
 def _call_of(spec: FunctionSpec, kind: type) -> Call | None:
     for base in kind.__mro__:
-        make = TABLE.get(base.__module__.partition(".")[0])
-        if make is not None:
-            spec.calls[kind] = call = make(spec)
+        call_of = _integration_of(base.__module__.partition(".")[0])
+        if call_of is not None:
+            spec.calls[kind] = call = call_of(spec)
             return call
     return None
 
@@ -153,21 +144,15 @@ _SPELLINGS: Final = {
     "lengths": "seq_lengths sequence_lens sequence_lengths",
     "batch_dims": "batch_axis batch",
     "dtype": "to new_dtype",
+    "depth": "num_classes classes size n",
 }
 
 
-def unknown_keyword(
-    function: Callable[..., Any], unknown: Iterable[str], **own: str
-) -> ArgumentTypeError:
-    """The error for keywords that a function does not take; it names the first one.
-
-    `own` has other libraries' spellings of parameters that no other function has.
-    """
-    spellings = {**_SPELLINGS, **own}
+def _unknown_keyword(function: Callable[..., Any], name: str) -> ArgumentTypeError:
+    """The error for a keyword that a function does not take."""
     code = function.__code__
     accepted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    name = next(iter(unknown))
-    use = next((one for one in accepted if name in spellings.get(one, "").split()), None)
+    use = next((one for one in accepted if name in _SPELLINGS.get(one, "").split()), None)
     hint = f"; use {use}=" if use else did_you_mean(name, accepted)
     return ArgumentTypeError(
         f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"

@@ -8,7 +8,7 @@ from typing import Any
 from anydml._native import INDEX_MODES
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
-from anydml.functions._function import Array, Library
+from anydml.functions._library import Array, Library
 
 
 def into_axes(

@@ -30,7 +30,7 @@ from anydml.libraries import (
 
 
 class Memory:
-    """The library of one call (`anydml.functions._function.KernelLibrary`).
+    """The library of one call (`anydml.functions._library.KernelLibrary`).
 
     Parameters
     ----------
@@ -234,12 +234,11 @@ class Memory:
             operands = [(spec.operand_name(i), x) for i, x in enumerate(call.operands)]
         else:
             operands = [*zip(spec.operands, call.operands, strict=True)]
-        in_place = call.operands[0] if spec.writes_over else None
         if spec.is_single:
             ((shape, dtype),) = outputs
             shape = () if call.is_scalar else shape
             result = _arguments.output(
-                spec.name, self._out, "out", shape, dtype, operands, in_place=in_place
+                spec.name, self._out, "out", shape, dtype, operands, in_place=spec.writes_over
             )
             self._targets = [result]
             return self._targets

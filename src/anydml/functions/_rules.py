@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from anydml.functions._function import SPECS, Array, Attributes, Library, Saved
+from anydml.functions._function import SPECS, Attributes, Saved
+from anydml.functions._library import Array, Library
 
 Arrays = Sequence[Array]
 Batched = tuple[Arrays, Sequence[int]]
+Dims = Sequence[int | None]
 Derived = Sequence[Array | None]
 
 

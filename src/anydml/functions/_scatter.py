@@ -11,18 +11,8 @@ import numpy as np
 from anydml._native import NUMBERS, REDUCTIONS
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
-from anydml.functions._function import (
-    SPECS,
-    Array,
-    Attribute,
-    Attributes,
-    Derivatives,
-    FunctionSpec,
-    KernelLibrary,
-    Library,
-    Saved,
-    call_kernel,
-)
+from anydml.functions._function import SPECS, Attributes, Derivatives, FunctionSpec, Kinds, Saved
+from anydml.functions._library import Array, KernelLibrary, Library, call_kernel
 from anydml.functions._rules import Arrays, Derived, call, of, or_zeros
 from anydml.libraries import as_type, dtype_name, is_added
 
@@ -30,7 +20,7 @@ from anydml.libraries import as_type, dtype_name, is_added
 _SYNONYMS: Final = {theirs: own for own, theirs in REDUCTIONS.items() if theirs != own}
 NAMES: Final = (None, *REDUCTIONS, *_SYNONYMS, "mean")
 
-ATTRIBUTES: Final = (Attribute("reduction", "word"), Attribute("include_self", "flag"))
+KINDS: Final[Kinds] = {"reduction": "word", "include_self": "flag"}
 
 # 0 and 1 stand for bools: or, and.
 _OF_BOOLS: Final = {"add": "max", "mul": "min", "min": "min", "max": "max"}

@@ -16,14 +16,12 @@ from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
-from anydml.functions._function import (
+from anydml.functions._function import Attributes, FunctionSpec, Saved
+from anydml.functions._library import (
     Array,
-    Attributes,
-    FunctionSpec,
     KernelLibrary,
     Library,
     MovingLibrary,
-    Saved,
     call_with_numbers,
 )
 from anydml.libraries import as_numpy
@@ -141,11 +139,7 @@ def _fill_of(attributes: Attributes, x: Array) -> Any:
 
 
 def batch(
-    lib: Library,
-    operands: rules.Arrays,
-    dims: Sequence[int | None],
-    size: Any,
-    attributes: Attributes,
+    lib: Library, operands: rules.Arrays, dims: rules.Dims, size: Any, attributes: Attributes
 ) -> rules.Batched:
     """Select from the rows of all batches; rows that are whole stay so."""
     (x, lengths), axis = operands, attributes["axis"]

@@ -16,29 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from anydml.core._literals import GatherMode, IndexName, PadMode, Reduction, TypeName
 from anydml.core.dtypes import DataType
 
-__all__ = [
-    "ArrayOf",
-    "Exporter",
-    "GatherMode",
-    "GivenIndexType",
-    "GivenType",
-    "Index",
-    "IndexOptions",
-    "IndexType",
-    "Integers",
-    "NDArray",
-    "Operand",
-    "Options",
-    "Other",
-    "Out",
-    "OutIndices",
-    "PadMode",
-    "Plain",
-    "Reduction",
-    "Scalar",
-    "Sections",
-    "TypeOf",
-]
+__all__ = ["GatherMode", "NDArray", "PadMode", "Reduction"]
 
 
 class Exporter(Protocol):

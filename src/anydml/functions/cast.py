@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Blockwise
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Attribute,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-    call_with_numbers,
-)
-from anydml.functions._types import (
-    ArrayOf,
-    GivenType,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-    TypeOf,
-)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Library, call_with_numbers
 from anydml.ops.cast import Cast
 
 _quick = _engine.function_call(Cast.KERNEL)
@@ -40,16 +22,14 @@ def _prepare(lib: Library, x: Any, dtype: Any) -> Call:
     return Call((lib.array(x, "x"),), {"to": lib.value_type(dtype)})
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     return rules.call(lib, "cast", (rules.of(grads[0]),), to=saved.dtypes[0])
 
 
 CAST: Final = FunctionSpec(
     Cast,
     ("x",),
-    (Attribute("to", "type"),),
+    {"to": "type"},
     _prepare,
     rules.one_array,
     batch=rules.batch_by("cast"),
@@ -62,19 +42,21 @@ CAST: Final = FunctionSpec(
 
 
 @overload
-def cast(x: ArrayOf[Any] | Plain, dtype: TypeOf[Scalar], *, out: None = ...) -> NDArray[Scalar]: ...
+def cast(
+    x: t.ArrayOf[Any] | t.Plain, dtype: t.TypeOf[t.Scalar], *, out: None = ...
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
-def cast(x: ArrayOf[Any] | Plain, dtype: GivenType, *, out: None = ...) -> NDArray[Any]: ...
+def cast(x: t.ArrayOf[Any] | t.Plain, dtype: t.GivenType, *, out: None = ...) -> t.NDArray[Any]: ...
 
 
 @overload
-def cast(x: Other, dtype: GivenType, *, out: None = ...) -> Other: ...
+def cast(x: t.Other, dtype: t.GivenType, *, out: None = ...) -> t.Other: ...
 
 
 @overload
-def cast(x: Operand, dtype: GivenType, *, out: Out) -> Out: ...
+def cast(x: t.Operand, dtype: t.GivenType, *, out: t.Out) -> t.Out: ...
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
@@ -118,10 +100,8 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
-    if unknown:
-        raise unknown_keyword(cast, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, dtype)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, dtype)
         if result is not None:
             return result
-    return dispatch(CAST, (x, dtype), out)
+    return dispatch(CAST, (x, dtype), out, unknown)

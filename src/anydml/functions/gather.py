@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._indexing import into_axes
-from anydml.functions._types import (
-    ArrayOf,
-    GatherMode,
-    NDArray,
-    Operand,
-    Options,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._library import Library
 from anydml.ops.gather import Gather
 
 _quick = _engine.function_call(Gather.KERNEL)
@@ -47,11 +29,7 @@ def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any) -> Call:
 
 
 def _batch(
-    lib: Library,
-    operands: rules.Arrays,
-    dims: Sequence[int | None],
-    size: Any,
-    attributes: Attributes,
+    lib: Library, operands: rules.Arrays, dims: rules.Dims, size: Any, attributes: Attributes
 ) -> rules.Batched:
     """Call once for one array or one array of indices; else take tuples behind a batch axis."""
     x, indices = operands
@@ -71,9 +49,7 @@ def _batch(
     return [lib.moveaxis(slices, behind, tuple(i + axis for i in behind))], [0]
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the gradients of each slice that was read."""
     grad, axis, shape = rules.of(grads[0]), saved.attributes["axis"], saved.shapes[0]
     read = rules.of(saved.operands[1])
@@ -89,7 +65,7 @@ def _gradient(
 GATHER: Final = FunctionSpec(
     Gather,
     ("x", "indices"),
-    (Attribute("axis", "integer"), Attribute("clamp", "flag")),
+    {"axis": "integer", "clamp": "flag"},
     _prepare,
     rules.array_and_indices,
     batch=_batch,
@@ -98,27 +74,27 @@ GATHER: Final = FunctionSpec(
 )
 
 
-class _Options(Options[Out], total=False):
+class _Options(t.Options[t.Out], total=False):
     axis: SupportsIndex
-    mode: GatherMode
+    mode: t.GatherMode
 
 
 @overload
 def gather(
-    x: ArrayOf[Scalar], indices: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Scalar]: ...
+    x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
-def gather(x: Other, indices: Operand, **options: Unpack[_Options[None]]) -> Other: ...
+def gather(x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.Other: ...
 
 
 @overload
-def gather(x: Plain, indices: Operand, **options: Unpack[_Options[None]]) -> NDArray[Any]: ...
+def gather(x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.NDArray[Any]: ...
 
 
 @overload
-def gather(x: Operand, indices: Operand, **options: Unpack[_Options[Out]]) -> Out: ...
+def gather(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 
 def gather(
@@ -178,10 +154,8 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
-    if unknown:
-        raise unknown_keyword(gather, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, indices, axis, mode)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
-    return dispatch(GATHER, (x, indices, axis, mode), out)
+    return dispatch(GATHER, (x, indices, axis, mode), out, unknown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, SupportsIndex, Unpack, overload
 
 import numpy as np
@@ -11,21 +11,12 @@ from numpy import ndarray
 from anydml.core.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_along
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import Attribute, Call, Derivatives, FunctionSpec, Library, Saved
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._indexing import into_axes
-from anydml.functions._types import (
-    ArrayOf,
-    GatherMode,
-    NDArray,
-    Operand,
-    Options,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._library import Library
 from anydml.ops.gather_elements import GatherElements
 
 _quick = _engine.function_call(GatherElements.KERNEL)
@@ -61,9 +52,7 @@ def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any, broadcast
     return Call((data, lookup), {"axis": number, "clamp": clamp}, is_scalar)
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the gradients of each element that was read."""
     grad, axis, shape = rules.of(grads[0]), saved.attributes["axis"], saved.shapes[0]
     read = rules.of(saved.operands[1])
@@ -76,7 +65,7 @@ def _gradient(
 GATHER_ELEMENTS: Final = FunctionSpec(
     GatherElements,
     ("x", "indices"),
-    (Attribute("axis", "integer"), Attribute("clamp", "flag")),
+    {"axis": "integer", "clamp": "flag"},
     _prepare,
     rules.array_and_indices,
     batch=rules.batch_along("gather_elements"),
@@ -85,30 +74,34 @@ GATHER_ELEMENTS: Final = FunctionSpec(
 )
 
 
-class _Options(Options[Out], total=False):
+class _Options(t.Options[t.Out], total=False):
     axis: SupportsIndex
-    mode: GatherMode
+    mode: t.GatherMode
     broadcast: bool
 
 
 @overload
 def gather_elements(
-    x: ArrayOf[Scalar], indices: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Scalar]: ...
-
-
-@overload
-def gather_elements(x: Other, indices: Operand, **options: Unpack[_Options[None]]) -> Other: ...
+    x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
 def gather_elements(
-    x: Plain, indices: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Any]: ...
+    x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]
+) -> t.Other: ...
 
 
 @overload
-def gather_elements(x: Operand, indices: Operand, **options: Unpack[_Options[Out]]) -> Out: ...
+def gather_elements(
+    x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]
+) -> t.NDArray[Any]: ...
+
+
+@overload
+def gather_elements(
+    x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]
+) -> t.Out: ...
 
 
 def gather_elements(
@@ -177,10 +170,8 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    if unknown:
-        raise unknown_keyword(gather_elements, unknown)
-    if type(x) is ndarray and out is None and broadcast is False:
-        result = _quick(None, x, indices, axis, mode)
+    if type(x) is ndarray and broadcast is False and not unknown:
+        result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
-    return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out)
+    return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out, unknown)

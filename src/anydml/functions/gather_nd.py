@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_by_tuples
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import Attribute, Call, Derivatives, FunctionSpec, Library, Saved
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._indexing import into_axes
-from anydml.functions._types import (
-    ArrayOf,
-    GatherMode,
-    NDArray,
-    Operand,
-    Options,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-)
+from anydml.functions._library import Library
 from anydml.ops.gather_nd import GatherND
 
 _quick = _engine.function_call(GatherND.KERNEL)
@@ -42,9 +32,7 @@ def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> 
     return Call((data, lookup), {"batch_dims": batch, "clamp": clamp})
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the gradients of each block that was read."""
     grad, shape, indices = rules.of(grads[0]), saved.shapes[0], rules.of(saved.operands[1])
     batch = saved.attributes["batch_dims"]
@@ -61,7 +49,7 @@ def _gradient(
 GATHER_ND: Final = FunctionSpec(
     GatherND,
     ("x", "indices"),
-    (Attribute("batch_dims", "integer"), Attribute("clamp", "flag")),
+    {"batch_dims": "integer", "clamp": "flag"},
     _prepare,
     rules.array_and_indices,
     batch=rules.batch_along("gather_nd", "batch_dims"),
@@ -70,27 +58,29 @@ GATHER_ND: Final = FunctionSpec(
 )
 
 
-class _Options(Options[Out], total=False):
+class _Options(t.Options[t.Out], total=False):
     batch_dims: SupportsIndex
-    mode: GatherMode
+    mode: t.GatherMode
 
 
 @overload
 def gather_nd(
-    x: ArrayOf[Scalar], indices: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Scalar]: ...
+    x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
-def gather_nd(x: Other, indices: Operand, **options: Unpack[_Options[None]]) -> Other: ...
+def gather_nd(x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.Other: ...
 
 
 @overload
-def gather_nd(x: Plain, indices: Operand, **options: Unpack[_Options[None]]) -> NDArray[Any]: ...
+def gather_nd(
+    x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]
+) -> t.NDArray[Any]: ...
 
 
 @overload
-def gather_nd(x: Operand, indices: Operand, **options: Unpack[_Options[Out]]) -> Out: ...
+def gather_nd(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 
 def gather_nd(
@@ -147,10 +137,8 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
-    if unknown:
-        raise unknown_keyword(gather_nd, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, indices, batch_dims, mode)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, indices, batch_dims, mode)
         if result is not None:
             return result
-    return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out)
+    return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out, unknown)

@@ -9,18 +9,11 @@ from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Array,
-    Attribute,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-)
-from anydml.functions._types import ArrayOf, NDArray, Operand, Options, Other, Out, Plain, Scalar
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Array, Library
 from anydml.ops.join import Join
 
 _quick = _engine.function_call(Join.KERNEL)
@@ -43,9 +36,7 @@ def _prepare(lib: Library, arrays: Any, axis: Any, promote: Any) -> Call:
     return Call(parts, {"axis": number})
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     axis = saved.attributes["axis"]
     sizes = [shape[axis] for shape in saved.shapes]
     return rules.call(lib, "split", (rules.of(grads[0]),), axis=axis, sizes=sizes)
@@ -54,7 +45,7 @@ def _gradient(
 JOIN: Final = FunctionSpec(
     Join,
     ("arrays",),
-    (Attribute("axis", "integer"),),
+    {"axis": "integer"},
     _prepare,
     _as_arrays,
     batch=rules.batch_along("join"),
@@ -64,27 +55,27 @@ JOIN: Final = FunctionSpec(
 )
 
 
-class _Options(Options[Out], total=False):
+class _Options(t.Options[t.Out], total=False):
     axis: SupportsIndex | None
     promote: bool
 
 
 @overload
 def join(
-    arrays: Sequence[ArrayOf[Scalar]], **options: Unpack[_Options[None]]
-) -> NDArray[Scalar]: ...
+    arrays: Sequence[t.ArrayOf[t.Scalar]], **options: Unpack[_Options[None]]
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
-def join(arrays: Sequence[Other], **options: Unpack[_Options[None]]) -> Other: ...
+def join(arrays: Sequence[t.Other], **options: Unpack[_Options[None]]) -> t.Other: ...
 
 
 @overload
-def join(arrays: Sequence[Plain], **options: Unpack[_Options[None]]) -> NDArray[Any]: ...
+def join(arrays: Sequence[t.Plain], **options: Unpack[_Options[None]]) -> t.NDArray[Any]: ...
 
 
 @overload
-def join(arrays: Sequence[Operand], **options: Unpack[_Options[Out]]) -> Out: ...
+def join(arrays: Sequence[t.Operand], **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 
 def join(
@@ -136,12 +127,10 @@ def join(
     >>> dml.join([[1, 2], [0.5]], promote=True)
     array([1. , 2. , 0.5])
     """
-    if unknown:
-        raise unknown_keyword(join, unknown)
     is_list = type(arrays) is list or type(arrays) is tuple
-    if is_list and arrays and type(arrays[0]) is ndarray and out is None and promote is False:
-        result = _quick(None, arrays, axis)
+    if is_list and arrays and type(arrays[0]) is ndarray and promote is False and not unknown:
+        result = _quick(out, arrays, axis)
         if result is not None:
             return result
     members = _arguments.members_of(arrays)
-    return dispatch(JOIN, (members, axis, promote), out)
+    return dispatch(JOIN, (members, axis, promote), out, unknown)

@@ -14,30 +14,11 @@ from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Rows
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Array,
-    Attribute,
-    Attributes,
-    Call,
-    FunctionSpec,
-    KernelLibrary,
-    Library,
-)
-from anydml.functions._types import (
-    ArrayOf,
-    GivenIndexType,
-    Index,
-    IndexOptions,
-    IndexType,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    Plain,
-    TypeOf,
-)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, FunctionSpec
+from anydml.functions._library import Array, KernelLibrary, Library
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 
 _quick = _engine.function_call(NonzeroCoordinates.KERNEL)
@@ -73,11 +54,7 @@ def _prepare(lib: Library, x: Any, index_dtype: Any, size: Any, fill_value: Any)
 
 
 def _batch(
-    lib: Library,
-    operands: rules.Arrays,
-    dims: Sequence[int | None],
-    size: Any,
-    attributes: Attributes,
+    lib: Library, operands: rules.Arrays, dims: rules.Dims, size: Any, attributes: Attributes
 ) -> rules.Batched:
     """Cut the rows of all members out of those of the batch.
 
@@ -142,12 +119,12 @@ def _of_block(chunk: Array, starts: Sequence[int], attributes: Attributes) -> Ar
 NONZERO_COORDINATES: Final = FunctionSpec(
     NonzeroCoordinates,
     ("x",),
-    (
-        Attribute("columns", "integer"),
-        Attribute("index_dtype", "type"),
-        Attribute("size", "size", -1),
-        Attribute("fill_value", "integer", 0),
-    ),
+    {
+        "columns": "integer",
+        "index_dtype": "type",
+        "size": ("size", -1),
+        "fill_value": ("integer", 0),
+    },
     _prepare,
     rules.one_array,
     batch=_batch,
@@ -158,35 +135,39 @@ NONZERO_COORDINATES: Final = FunctionSpec(
 )
 
 
-class _Options(IndexOptions[IndexType, Out], total=False):
+class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
     size: SupportsIndex | None
     fill_value: SupportsIndex
 
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any] | Plain, **options: Unpack[_Options[None, None]]
-) -> NDArray[np.intp]: ...
+    x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[None, None]]
+) -> t.NDArray[np.intp]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any] | Plain, **options: Unpack[_Options[TypeOf[Index], None]]
-) -> NDArray[Index]: ...
+    x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
+) -> t.NDArray[t.Index]: ...
 
 
 @overload
 def nonzero_coordinates(
-    x: ArrayOf[Any] | Plain, **options: Unpack[_Options[GivenIndexType, None]]
-) -> NDArray[Any]: ...
+    x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.GivenIndexType, None]]
+) -> t.NDArray[Any]: ...
 
 
 @overload
-def nonzero_coordinates(x: Other, **options: Unpack[_Options[GivenIndexType, None]]) -> Other: ...
+def nonzero_coordinates(
+    x: t.Other, **options: Unpack[_Options[t.GivenIndexType, None]]
+) -> t.Other: ...
 
 
 @overload
-def nonzero_coordinates(x: Operand, **options: Unpack[_Options[GivenIndexType, Out]]) -> Out: ...
+def nonzero_coordinates(
+    x: t.Operand, **options: Unpack[_Options[t.GivenIndexType, t.Out]]
+) -> t.Out: ...
 
 
 def nonzero_coordinates(
@@ -249,10 +230,8 @@ def nonzero_coordinates(
     array([[ 1],
            [-1]])
     """
-    if unknown:
-        raise unknown_keyword(nonzero_coordinates, unknown)
-    if type(x) is ndarray and out is None and size is None:
-        coordinates = _quick(None, x, index_dtype)
+    if type(x) is ndarray and size is None and not unknown:
+        coordinates = _quick(out, x, index_dtype)
         if coordinates is not None:
             return coordinates
-    return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out)
+    return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out, unknown)

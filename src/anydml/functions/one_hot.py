@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any, Final, SupportsIndex, overload
 
@@ -11,19 +10,10 @@ from numpy import ndarray
 
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Array,
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    MovingLibrary,
-    Saved,
-)
-from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.functions import _types as t
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Array, Library, MovingLibrary
 from anydml.ops.one_hot import OneHot
 
 _quick = _engine.function_call(OneHot.KERNEL)
@@ -53,11 +43,7 @@ def _places(lib: Library, indices: Array, attributes: Attributes) -> Array:
 
 
 def _batch(
-    lib: Library,
-    operands: rules.Arrays,
-    dims: Sequence[int | None],
-    size: Any,
-    attributes: Attributes,
+    lib: Library, operands: rules.Arrays, dims: rules.Dims, size: Any, attributes: Attributes
 ) -> rules.Batched:
     attributes = {**attributes, "axis": attributes["axis"] + 1}
     if dims[1] is None:
@@ -69,9 +55,7 @@ def _batch(
     return rules.call(lib, "gather_nd", (tables, places), batch_dims=1, clamp=False), [0]
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up, for each of the two values, the gradients where the result has it."""
     grad, shape = rules.of(grads[0]), saved.shapes[1]
     zeros = lib.zeros((prod(shape),), grad)
@@ -97,7 +81,7 @@ def _in_blocks(lib: MovingLibrary, operands: rules.Arrays, attributes: Attribute
 ONE_HOT: Final = FunctionSpec(
     OneHot,
     ("indices", "values"),
-    (Attribute("axis", "integer"), Attribute("depth", "size"), Attribute("inserts", "flag")),
+    {"axis": "integer", "depth": "size", "inserts": "flag"},
     _prepare,
     _as_arrays,
     batch=_batch,
@@ -110,46 +94,46 @@ ONE_HOT: Final = FunctionSpec(
 
 @overload
 def one_hot(
-    indices: ArrayOf[Any],
+    indices: t.ArrayOf[Any],
     depth: SupportsIndex,
-    values: ArrayOf[Scalar],
+    values: t.ArrayOf[t.Scalar],
     *,
     axis: SupportsIndex = ...,
     out: None = ...,
-) -> NDArray[Scalar]: ...
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
 def one_hot(
-    indices: ArrayOf[Any] | Plain,
+    indices: t.ArrayOf[Any] | t.Plain,
     depth: SupportsIndex,
-    values: Operand = ...,
+    values: t.Operand = ...,
     *,
     axis: SupportsIndex = ...,
     out: None = ...,
-) -> NDArray[Any]: ...
+) -> t.NDArray[Any]: ...
 
 
 @overload
 def one_hot(
-    indices: Other,
+    indices: t.Other,
     depth: SupportsIndex,
-    values: Operand = ...,
+    values: t.Operand = ...,
     *,
     axis: SupportsIndex = ...,
     out: None = ...,
-) -> Other: ...
+) -> t.Other: ...
 
 
 @overload
 def one_hot(
-    indices: Operand,
+    indices: t.Operand,
     depth: SupportsIndex,
-    values: Operand = ...,
+    values: t.Operand = ...,
     *,
     axis: SupportsIndex = ...,
-    out: Out,
-) -> Out: ...
+    out: t.Out,
+) -> t.Out: ...
 
 
 def one_hot(
@@ -213,11 +197,9 @@ def one_hot(
     array([[0.5, 2. ],
            [2. , 0.5]])
     """
-    if unknown:
-        raise unknown_keyword(one_hot, unknown, depth="num_classes classes size n")
-    if type(indices) is ndarray and out is None:
+    if type(indices) is ndarray and not unknown:
         table = _NUMBERS if values is _ZERO_AND_ONE else values
-        result = _quick(None, indices, table, depth, axis)
+        result = _quick(out, indices, table, depth, axis)
         if result is not None:
             return result
-    return dispatch(ONE_HOT, (indices, values, depth, axis), out)
+    return dispatch(ONE_HOT, (indices, values, depth, axis), out, unknown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, overload
 
 import numpy as np
@@ -13,22 +12,11 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Array,
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    KernelLibrary,
-    Library,
-    MovingLibrary,
-    Saved,
-    call_kernel,
-)
-from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, PadMode, Plain, Scalar
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Array, KernelLibrary, Library, MovingLibrary, call_kernel
 from anydml.libraries import as_numpy, dtype_name
 from anydml.ops._numbers import bits_of
 from anydml.ops.padding1 import Padding1
@@ -101,9 +89,7 @@ def _widen(attributes: Attributes, size: Any) -> Attributes:
     return {**attributes, "starts": starts, "ends": ends}
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Leave out the padding; where it repeats elements, add it up axis by axis."""
     grad, shape = rules.of(grads[0]), saved.shapes[0]
     starts, ends, mode = (saved.attributes[name] for name in ("starts", "ends", "mode"))
@@ -157,12 +143,7 @@ def _program(
 PAD: Final = FunctionSpec(
     Padding1,
     ("x",),
-    (
-        Attribute("mode", "word"),
-        Attribute("constant", "number"),
-        Attribute("starts", "sizes"),
-        Attribute("ends", "sizes"),
-    ),
+    {"mode": "word", "constant": "number", "starts": "sizes", "ends": "sizes"},
     _prepare,
     rules.one_array,
     batch=rules.batch_by("pad", _widen),
@@ -175,26 +156,31 @@ PAD: Final = FunctionSpec(
 
 @overload
 def pad(
-    x: ArrayOf[Scalar], pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
-) -> NDArray[Scalar]: ...
+    x: t.ArrayOf[t.Scalar],
+    pad_width: Any,
+    mode: t.PadMode = ...,
+    constant: Any = ...,
+    *,
+    out: None = ...,
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
 def pad(
-    x: Other, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
-) -> Other: ...
+    x: t.Other, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> t.Other: ...
 
 
 @overload
 def pad(
-    x: Plain, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: None = ...
-) -> NDArray[Any]: ...
+    x: t.Plain, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: None = ...
+) -> t.NDArray[Any]: ...
 
 
 @overload
 def pad(
-    x: Operand, pad_width: Any, mode: PadMode = ..., constant: Any = ..., *, out: Out
-) -> Out: ...
+    x: t.Operand, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: t.Out
+) -> t.Out: ...
 
 
 def pad(
@@ -247,10 +233,8 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
-    if unknown:
-        raise unknown_keyword(pad, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, pad_width, mode, constant)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, pad_width, mode, constant)
         if result is not None:
             return result
-    return dispatch(PAD, (x, pad_width, mode, constant), out)
+    return dispatch(PAD, (x, pad_width, mode, constant), out, unknown)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex, overload
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Array,
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    KernelLibrary,
-    Library,
-    MovingLibrary,
-    Saved,
-    call_kernel,
-)
-from anydml.functions._types import ArrayOf, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.functions import _types as t
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Array, KernelLibrary, Library, MovingLibrary, call_kernel
 from anydml.libraries import dtype_name
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 
@@ -53,9 +41,7 @@ def _prepare(lib: Library, x: Any, lengths: Any, axis: Any) -> Call:
     return Call((data, counts), {"axis": number})
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Reverse the gradient."""
     operands = (rules.of(grads[0]), rules.of(saved.operands[1]))
     return [*rules.call(lib, "reverse_subsequences", operands, **saved.attributes), None]
@@ -83,7 +69,7 @@ def _in_blocks(lib: MovingLibrary, operands: rules.Arrays, attributes: Attribute
 REVERSE_SUBSEQUENCES: Final = FunctionSpec(
     ReverseSubsequences,
     ("x", "lengths"),
-    (Attribute("axis", "integer"),),
+    {"axis": "integer"},
     _prepare,
     _as_arrays,
     batch=rules.batch_along("reverse_subsequences"),
@@ -97,24 +83,26 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
 
 @overload
 def reverse_subsequences(
-    x: ArrayOf[Scalar], lengths: Operand, *, axis: SupportsIndex, out: None = ...
-) -> NDArray[Scalar]: ...
+    x: t.ArrayOf[t.Scalar], lengths: t.Operand, *, axis: SupportsIndex, out: None = ...
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
 def reverse_subsequences(
-    x: Other, lengths: Operand, *, axis: SupportsIndex, out: None = ...
-) -> Other: ...
+    x: t.Other, lengths: t.Operand, *, axis: SupportsIndex, out: None = ...
+) -> t.Other: ...
 
 
 @overload
 def reverse_subsequences(
-    x: Plain, lengths: Operand, *, axis: SupportsIndex, out: None = ...
-) -> NDArray[Any]: ...
+    x: t.Plain, lengths: t.Operand, *, axis: SupportsIndex, out: None = ...
+) -> t.NDArray[Any]: ...
 
 
 @overload
-def reverse_subsequences(x: Operand, lengths: Operand, *, axis: SupportsIndex, out: Out) -> Out: ...
+def reverse_subsequences(
+    x: t.Operand, lengths: t.Operand, *, axis: SupportsIndex, out: t.Out
+) -> t.Out: ...
 
 
 def reverse_subsequences(
@@ -162,6 +150,4 @@ def reverse_subsequences(
     array([[3, 2, 1, 4],
            [6, 5, 7, 8]])
     """
-    if unknown:
-        raise unknown_keyword(reverse_subsequences, unknown)
-    return dispatch(REVERSE_SUBSEQUENCES, (x, lengths, axis), out)
+    return dispatch(REVERSE_SUBSEQUENCES, (x, lengths, axis), out, unknown)

@@ -9,20 +9,11 @@ from numpy import ndarray
 from anydml.core.errors import ArgumentError
 from anydml.functions import _arguments, _engine, _scatter
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_along
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import Attribute, Call, FunctionSpec, Library
-from anydml.functions._types import (
-    ArrayOf,
-    NDArray,
-    Operand,
-    Options,
-    Other,
-    Out,
-    Plain,
-    Reduction,
-    Scalar,
-)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Call, FunctionSpec
+from anydml.functions._library import Library
 from anydml.ops.scatter import Scatter
 
 _quick = _engine.function_call(Scatter.KERNEL)
@@ -76,7 +67,7 @@ def _prepare(
 SCATTER_ELEMENTS: Final = FunctionSpec(
     Scatter,
     ("x", "indices", "updates"),
-    (Attribute("axis", "integer"), *_scatter.ATTRIBUTES),
+    {"axis": "integer", **_scatter.KINDS},
     _prepare,
     _scatter.as_arrays,
     batch=rules.batch_along("scatter_elements"),
@@ -87,35 +78,38 @@ SCATTER_ELEMENTS: Final = FunctionSpec(
 )
 
 
-class _Options(Options[Out], total=False):
+class _Options(t.Options[t.Out], total=False):
     axis: SupportsIndex
-    reduction: Reduction | None
+    reduction: t.Reduction | None
     include_self: bool
     broadcast: bool
 
 
 @overload
 def scatter_elements(
-    x: ArrayOf[Scalar], indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Scalar]: ...
+    x: t.ArrayOf[t.Scalar],
+    indices: t.Operand,
+    updates: t.Operand,
+    **options: Unpack[_Options[None]],
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
 def scatter_elements(
-    x: Other, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
-) -> Other: ...
+    x: t.Other, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
+) -> t.Other: ...
 
 
 @overload
 def scatter_elements(
-    x: Plain, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Any]: ...
+    x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
+) -> t.NDArray[Any]: ...
 
 
 @overload
 def scatter_elements(
-    x: Operand, indices: Operand, updates: Operand, **options: Unpack[_Options[Out]]
-) -> Out: ...
+    x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]
+) -> t.Out: ...
 
 
 def scatter_elements(
@@ -193,12 +187,9 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
-    if unknown:
-        raise unknown_keyword(scatter_elements, unknown)
-    if type(x) is ndarray and out is None and include_self is True and broadcast is False:
-        result = _quick(None, x, indices, updates, axis, reduction)
+    if type(x) is ndarray and include_self is True and broadcast is False and not unknown:
+        result = _quick(out, x, indices, updates, axis, reduction)
         if result is not None:
             return result
-    return dispatch(
-        SCATTER_ELEMENTS, (x, indices, updates, axis, reduction, include_self, broadcast), out
-    )
+    arguments = (x, indices, updates, axis, reduction, include_self, broadcast)
+    return dispatch(SCATTER_ELEMENTS, arguments, out, unknown)

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, Unpack, overload
 
 from numpy import ndarray
 
 from anydml.functions import _arguments, _engine, _scatter
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_by_tuples
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import Attributes, Call, FunctionSpec, Library
-from anydml.functions._types import (
-    ArrayOf,
-    NDArray,
-    Operand,
-    Options,
-    Other,
-    Out,
-    Plain,
-    Reduction,
-    Scalar,
-)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, FunctionSpec
+from anydml.functions._library import Library
 from anydml.ops.scatter_nd import ScatterND
 
 _quick = _engine.function_call(ScatterND.KERNEL)
@@ -43,11 +33,7 @@ def _prepare(
 
 
 def _batch(
-    lib: Library,
-    operands: rules.Arrays,
-    dims: Sequence[int | None],
-    size: Any,
-    attributes: Attributes,
+    lib: Library, operands: rules.Arrays, dims: rules.Dims, size: Any, attributes: Attributes
 ) -> rules.Batched:
     """Call once with tuples that begin with their member of the batch."""
     x, indices, updates = rules.all_first(lib, operands, dims, size)
@@ -58,7 +44,7 @@ def _batch(
 SCATTER_ND: Final = FunctionSpec(
     ScatterND,
     ("x", "indices", "updates"),
-    _scatter.ATTRIBUTES,
+    _scatter.KINDS,
     _prepare,
     _scatter.as_arrays,
     batch=_batch,
@@ -69,33 +55,36 @@ SCATTER_ND: Final = FunctionSpec(
 )
 
 
-class _Options(Options[Out], total=False):
-    reduction: Reduction | None
+class _Options(t.Options[t.Out], total=False):
+    reduction: t.Reduction | None
     include_self: bool
 
 
 @overload
 def scatter_nd(
-    x: ArrayOf[Scalar], indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Scalar]: ...
+    x: t.ArrayOf[t.Scalar],
+    indices: t.Operand,
+    updates: t.Operand,
+    **options: Unpack[_Options[None]],
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
 def scatter_nd(
-    x: Other, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
-) -> Other: ...
+    x: t.Other, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
+) -> t.Other: ...
 
 
 @overload
 def scatter_nd(
-    x: Plain, indices: Operand, updates: Operand, **options: Unpack[_Options[None]]
-) -> NDArray[Any]: ...
+    x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
+) -> t.NDArray[Any]: ...
 
 
 @overload
 def scatter_nd(
-    x: Operand, indices: Operand, updates: Operand, **options: Unpack[_Options[Out]]
-) -> Out: ...
+    x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]
+) -> t.Out: ...
 
 
 def scatter_nd(
@@ -161,10 +150,8 @@ def scatter_nd(
     >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
-    if unknown:
-        raise unknown_keyword(scatter_nd, unknown)
-    if type(x) is ndarray and out is None and include_self is True:
-        result = _quick(None, x, indices, updates, reduction)
+    if type(x) is ndarray and include_self is True and not unknown:
+        result = _quick(out, x, indices, updates, reduction)
         if result is not None:
             return result
-    return dispatch(SCATTER_ND, (x, indices, updates, reduction, include_self), out)
+    return dispatch(SCATTER_ND, (x, indices, updates, reduction, include_self), out, unknown)

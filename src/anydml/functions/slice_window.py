@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, overload
 
 from numpy import ndarray
@@ -11,18 +10,11 @@ from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-)
-from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Library
 from anydml.ops.slice1 import Slice1, first_places
 
 _quick = _engine.function_call(Slice1.KERNEL)
@@ -53,9 +45,7 @@ def _widen(attributes: Attributes, size: Any) -> Attributes:
     return {name: (first[name], *values) for name, values in attributes.items()}
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Place the gradient axis by axis: it grows from the elements of the window to the axis."""
     grad, shape = rules.of(grads[0]), saved.shapes[0]
     for axis, (start, size, stride) in enumerate(zip(*saved.attributes.values(), strict=True)):
@@ -89,11 +79,7 @@ def _bounds(operands: rules.Arrays, attributes: Attributes) -> list[Any]:
 SLICE_WINDOW: Final = FunctionSpec(
     Slice1,
     ("x",),
-    (
-        Attribute("starts", "sizes"),
-        Attribute("sizes", "sizes"),
-        Attribute("strides", "integers"),
-    ),
+    {"starts": "sizes", "sizes": "sizes", "strides": "integers"},
     _prepare,
     rules.one_array,
     batch=rules.batch_by("slice_window", _widen),
@@ -105,38 +91,53 @@ SLICE_WINDOW: Final = FunctionSpec(
 
 @overload
 def slice_window(
-    x: ArrayOf[Scalar],
-    starts: Integers,
-    sizes: Integers,
-    strides: Integers | None = ...,
+    x: t.ArrayOf[t.Scalar],
+    starts: t.Integers,
+    sizes: t.Integers,
+    strides: t.Integers | None = ...,
     *,
     out: None = ...,
-) -> NDArray[Scalar]: ...
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
 def slice_window(
-    x: Other, starts: Integers, sizes: Integers, strides: Integers | None = ..., *, out: None = ...
-) -> Other: ...
+    x: t.Other,
+    starts: t.Integers,
+    sizes: t.Integers,
+    strides: t.Integers | None = ...,
+    *,
+    out: None = ...,
+) -> t.Other: ...
 
 
 @overload
 def slice_window(
-    x: Plain, starts: Integers, sizes: Integers, strides: Integers | None = ..., *, out: None = ...
-) -> NDArray[Any]: ...
+    x: t.Plain,
+    starts: t.Integers,
+    sizes: t.Integers,
+    strides: t.Integers | None = ...,
+    *,
+    out: None = ...,
+) -> t.NDArray[Any]: ...
 
 
 @overload
 def slice_window(
-    x: Operand, starts: Integers, sizes: Integers, strides: Integers | None = ..., *, out: Out
-) -> Out: ...
+    x: t.Operand,
+    starts: t.Integers,
+    sizes: t.Integers,
+    strides: t.Integers | None = ...,
+    *,
+    out: t.Out,
+) -> t.Out: ...
 
 
 def slice_window(
     x: Any,
-    starts: Integers,
-    sizes: Integers,
-    strides: Integers | None = None,
+    starts: t.Integers,
+    sizes: t.Integers,
+    strides: t.Integers | None = None,
     *,
     out: Any = None,
     **unknown: Any,
@@ -184,10 +185,8 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
-    if unknown:
-        raise unknown_keyword(slice_window, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, starts, sizes, strides)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, starts, sizes, strides)
         if result is not None:
             return result
-    return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out)
+    return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out, unknown)

@@ -12,29 +12,11 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-)
-from anydml.functions._types import (
-    ArrayOf,
-    Integers,
-    NDArray,
-    Operand,
-    Options,
-    Other,
-    Out,
-    Plain,
-    Scalar,
-    Sections,
-)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Library
 from anydml.libraries import is_true
 from anydml.ops.split import Split
 
@@ -128,9 +110,7 @@ def _prepare(
     return Call((data,), {"axis": number, "sizes": sizes})
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     return rules.call(lib, "join", grads, axis=saved.attributes["axis"])
 
 
@@ -149,7 +129,7 @@ def _compose(lib: Library, operands: rules.Arrays, attributes: Attributes) -> ru
 SPLIT: Final = FunctionSpec(
     Split,
     ("x",),
-    (Attribute("axis", "integer"), Attribute("sizes", "sizes")),
+    {"axis": "integer", "sizes": "sizes"},
     _prepare,
     rules.one_array,
     batch=rules.batch_along("split"),
@@ -162,46 +142,48 @@ SPLIT: Final = FunctionSpec(
 )
 
 
-class _Options(Options[Out], total=False):
+class _Options(t.Options[t.Out], total=False):
     axis: SupportsIndex
-    points: Integers | None
+    points: t.Integers | None
     near_equal: bool
 
 
 @overload
 def split(
-    x: ArrayOf[Scalar], sections_or_sizes: Sections = ..., **options: Unpack[_Options[None]]
-) -> tuple[NDArray[Scalar], ...]: ...
+    x: t.ArrayOf[t.Scalar], sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
+) -> tuple[t.NDArray[t.Scalar], ...]: ...
 
 
 @overload
 def split(
-    x: Other, sections_or_sizes: Sections = ..., **options: Unpack[_Options[None]]
-) -> tuple[Other, ...]: ...
+    x: t.Other, sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
+) -> tuple[t.Other, ...]: ...
 
 
 @overload
 def split(
-    x: Plain, sections_or_sizes: Sections = ..., **options: Unpack[_Options[None]]
-) -> tuple[NDArray[Any], ...]: ...
+    x: t.Plain, sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
+) -> tuple[t.NDArray[Any], ...]: ...
 
 
 @overload
 def split(
-    x: Operand, sections_or_sizes: Sections = ..., **options: Unpack[_Options[Sequence[Out | None]]]
-) -> tuple[Out | Any, ...]: ...
+    x: t.Operand,
+    sections_or_sizes: t.Sections = ...,
+    **options: Unpack[_Options[Sequence[t.Out | None]]],
+) -> tuple[t.Out | Any, ...]: ...
 
 
 def split(
     x: Any,
-    sections_or_sizes: SupportsIndex | Integers | None = None,
+    sections_or_sizes: SupportsIndex | t.Integers | None = None,
     *,
     axis: SupportsIndex = 0,
-    points: Integers | None = None,
+    points: t.Integers | None = None,
     near_equal: bool = False,
     out: Any = None,
     **unknown: Any,
-) -> tuple[Any, ...]:
+) -> Any:
     """Split `x` into copies of consecutive parts along an axis.
 
     Parameters
@@ -251,11 +233,9 @@ def split(
     >>> dml.split([1, 2, 3, 4, 5], 2, near_equal=True)
     (array([1, 2, 3]), array([4, 5]))
     """
-    if unknown:
-        raise unknown_keyword(split, unknown)
-    if type(x) is ndarray and out is None and points is None and near_equal is False:
-        parts = _quick(None, x, sections_or_sizes, axis)
+    if type(x) is ndarray and points is None and near_equal is False and not unknown:
+        parts = _quick(out, x, sections_or_sizes, axis)
         if parts is not None:
-            return parts  # type: ignore[no-any-return]  # a tuple, made natively
+            return parts
     arguments = (x, sections_or_sizes, axis, points, near_equal)
-    return dispatch(SPLIT, arguments, out)  # type: ignore[no-any-return]  # a tuple
+    return dispatch(SPLIT, arguments, out, unknown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex, overload
 
 from numpy import ndarray
@@ -10,19 +9,11 @@ from numpy import ndarray
 from anydml.core.errors import ArgumentError
 from anydml.functions import _arguments, _engine
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    MovingLibrary,
-    Saved,
-)
-from anydml.functions._types import ArrayOf, Integers, NDArray, Operand, Other, Out, Plain, Scalar
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Library, MovingLibrary
 from anydml.libraries import MOST_AXES
 from anydml.ops.tile import Tile
 
@@ -54,9 +45,7 @@ def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
     return Call((data,), {"repeats": counts})
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the tiles."""
     pairs = zip(saved.attributes["repeats"], saved.shapes[0], strict=True)
     tiles = lib.reshape(rules.of(grads[0]), tuple(size for pair in pairs for size in pair))
@@ -74,7 +63,7 @@ def _compose(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes)
 TILE: Final = FunctionSpec(
     Tile,
     ("x",),
-    (Attribute("repeats", "sizes"),),
+    {"repeats": "sizes"},
     _prepare,
     rules.one_array,
     batch=rules.batch_by("tile", lambda a, size: {"repeats": (1, *a["repeats"])}),
@@ -86,20 +75,20 @@ TILE: Final = FunctionSpec(
 
 @overload
 def tile(
-    x: ArrayOf[Scalar], repeats: Integers | SupportsIndex, *, out: None = ...
-) -> NDArray[Scalar]: ...
+    x: t.ArrayOf[t.Scalar], repeats: t.Integers | SupportsIndex, *, out: None = ...
+) -> t.NDArray[t.Scalar]: ...
 
 
 @overload
-def tile(x: Other, repeats: Integers | SupportsIndex, *, out: None = ...) -> Other: ...
+def tile(x: t.Other, repeats: t.Integers | SupportsIndex, *, out: None = ...) -> t.Other: ...
 
 
 @overload
-def tile(x: Plain, repeats: Integers | SupportsIndex, *, out: None = ...) -> NDArray[Any]: ...
+def tile(x: t.Plain, repeats: t.Integers | SupportsIndex, *, out: None = ...) -> t.NDArray[Any]: ...
 
 
 @overload
-def tile(x: Operand, repeats: Integers | SupportsIndex, *, out: Out) -> Out: ...
+def tile(x: t.Operand, repeats: t.Integers | SupportsIndex, *, out: t.Out) -> t.Out: ...
 
 
 def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
@@ -143,10 +132,8 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
-    if unknown:
-        raise unknown_keyword(tile, unknown)
-    if type(x) is ndarray and out is None:
-        result = _quick(None, x, repeats)
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, repeats)
         if result is not None:
             return result
-    return dispatch(TILE, (x, repeats), out)
+    return dispatch(TILE, (x, repeats), out, unknown)

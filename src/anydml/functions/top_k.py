@@ -20,41 +20,14 @@ from numpy import ndarray
 
 from anydml.functions import _arguments, _engine, _selection
 from anydml.functions import _rules as rules
+from anydml.functions import _types as t
 from anydml.functions._blocks import Part, Tree
-from anydml.functions._dispatch import dispatch, unknown_keyword
-from anydml.functions._function import (
-    Array,
-    Attribute,
-    Attributes,
-    Call,
-    Derivatives,
-    FunctionSpec,
-    Library,
-    Saved,
-    call_with_numbers,
-)
-from anydml.functions._types import (
-    ArrayOf,
-    GivenIndexType,
-    Index,
-    IndexOptions,
-    IndexType,
-    NDArray,
-    Operand,
-    Other,
-    Out,
-    OutIndices,
-    Plain,
-    Scalar,
-    TypeOf,
-)
+from anydml.functions._dispatch import dispatch
+from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
+from anydml.functions._library import Array, Library, call_with_numbers
 from anydml.functions.gather_elements import gather_elements
 from anydml.functions.join import join
 from anydml.ops.top_k import TopK1
-
-_quick = _engine.function_call(TopK1.KERNEL)
-_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL)
-
 
 Values = TypeVar("Values")
 Indices = TypeVar("Indices")
@@ -67,7 +40,11 @@ class TopKResult(NamedTuple, Generic[Values, Indices]):
     indices: Indices
 
 
-def _prepare(lib: Library, x: Any, k: Any, axis: Any, largest: Any, index_dtype: Any) -> Call:
+_quick = _engine.function_call(TopK1.KERNEL, TopKResult)
+_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL, TopKResult)
+
+
+def _prepare(lib: Library, x: Any, axis: Any, k: Any, largest: Any, index_dtype: Any) -> Call:
     data = lib.array(x, "x")
     is_scalar = data.ndim == 0
     if is_scalar:
@@ -87,9 +64,7 @@ def _tangent(lib: Library, saved: Saved, tangents: rules.Derived) -> rules.Deriv
     return [*rules.call(lib, "gather_elements", operands, axis=axis, clamp=False), None]
 
 
-def _gradient(
-    lib: Library, saved: Saved, grads: rules.Derived, needs: Sequence[bool]
-) -> rules.Derived:
+def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Scatter the gradients; no position comes twice, so nothing is added up."""
     grad = rules.of(grads[0])
     operands = (lib.zeros(saved.shapes[0], grad), rules.of(saved.results[1]), grad)
@@ -119,12 +94,7 @@ def _merge(parts: Sequence[Part], attributes: Attributes) -> Part:
 TOP_K: Final = FunctionSpec(
     TopK1,
     ("x",),
-    (
-        Attribute("axis", "integer"),
-        Attribute("k", "size"),
-        Attribute("largest", "flag"),
-        Attribute("index_dtype", "type"),
-    ),
+    {"axis": "integer", "k": "size", "largest": "flag", "index_dtype": "type"},
     _prepare,
     rules.one_array,
     batch=rules.batch_along("top_k"),
@@ -147,8 +117,8 @@ def _prepare_rows(
     lib: Library,
     x: Any,
     lengths: Any,
-    k: Any,
     axis: Any,
+    k: Any,
     largest: Any,
     sorted: Any,
     nan_last: Any,
@@ -156,7 +126,7 @@ def _prepare_rows(
     fill_value: Any,
     index_dtype: Any,
 ) -> Call:
-    plain = _prepare(lib, x, k, axis, largest, index_dtype)
+    plain = _prepare(lib, x, axis, k, largest, index_dtype)
     (data,), known = plain.operands, plain.attributes
     attributes = {
         "axis": known["axis"], "k": known["k"], "largest": known["largest"], "sorted": sorted,
@@ -170,16 +140,16 @@ def _prepare_rows(
 TOP_K_ROWS: Final = FunctionSpec(
     _selection.TopKRows,
     ("x", "lengths"),
-    (
-        Attribute("axis", "integer"),
-        Attribute("k", "size"),
-        Attribute("largest", "flag"),
-        Attribute("sorted", "flag"),
-        Attribute("nan_last", "flag"),
-        Attribute("last_first", "flag"),
-        Attribute("fill_value", "number"),
-        Attribute("index_dtype", "type"),
-    ),
+    {
+        "axis": "integer",
+        "k": "size",
+        "largest": "flag",
+        "sorted": "flag",
+        "nan_last": "flag",
+        "last_first": "flag",
+        "fill_value": "number",
+        "index_dtype": "type",
+    },
     _prepare_rows,
     _as_arrays,
     batch=_selection.batch,
@@ -195,7 +165,7 @@ TOP_K_ROWS: Final = FunctionSpec(
 """Calls of `top_k` with options that the plain kernel does not have."""
 
 
-class _Options(IndexOptions[IndexType, Out], total=False):
+class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
     axis: SupportsIndex
     largest: bool | None
     sorted: bool
@@ -208,52 +178,52 @@ class _Options(IndexOptions[IndexType, Out], total=False):
 
 @overload
 def top_k(
-    x: ArrayOf[Scalar], k: SupportsIndex, **options: Unpack[_Options[None, None]]
-) -> TopKResult[NDArray[Scalar], NDArray[np.intp]]: ...
+    x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[None, None]]
+) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[np.intp]]: ...
 
 
 @overload
 def top_k(
-    x: Plain, k: SupportsIndex, **options: Unpack[_Options[None, None]]
-) -> TopKResult[NDArray[Any], NDArray[np.intp]]: ...
+    x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[None, None]]
+) -> TopKResult[t.NDArray[Any], t.NDArray[np.intp]]: ...
 
 
 @overload
 def top_k(
-    x: ArrayOf[Scalar], k: SupportsIndex, **options: Unpack[_Options[TypeOf[Index], None]]
-) -> TopKResult[NDArray[Scalar], NDArray[Index]]: ...
+    x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
+) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[t.Index]]: ...
 
 
 @overload
 def top_k(
-    x: ArrayOf[Scalar], k: SupportsIndex, **options: Unpack[_Options[GivenIndexType, None]]
-) -> TopKResult[NDArray[Scalar], NDArray[Any]]: ...
+    x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
+) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[Any]]: ...
 
 
 @overload
 def top_k(
-    x: Other, k: SupportsIndex, **options: Unpack[_Options[GivenIndexType, None]]
-) -> TopKResult[Other, Other]: ...
+    x: t.Other, k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
+) -> TopKResult[t.Other, t.Other]: ...
 
 
 @overload
 def top_k(
-    x: Plain, k: SupportsIndex, **options: Unpack[_Options[TypeOf[Index], None]]
-) -> TopKResult[NDArray[Any], NDArray[Index]]: ...
+    x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
+) -> TopKResult[t.NDArray[Any], t.NDArray[t.Index]]: ...
 
 
 @overload
 def top_k(
-    x: Plain, k: SupportsIndex, **options: Unpack[_Options[GivenIndexType, None]]
-) -> TopKResult[NDArray[Any], NDArray[Any]]: ...
+    x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
+) -> TopKResult[t.NDArray[Any], t.NDArray[Any]]: ...
 
 
 @overload
 def top_k(
-    x: Operand,
+    x: t.Operand,
     k: SupportsIndex,
-    **options: Unpack[_Options[GivenIndexType, tuple[Out, OutIndices] | list[Any]]],
-) -> TopKResult[Out, OutIndices]: ...
+    **options: Unpack[_Options[t.GivenIndexType, tuple[t.Out, t.OutIndices] | list[Any]]],
+) -> TopKResult[t.Out, t.OutIndices]: ...
 
 
 def top_k(
@@ -271,7 +241,7 @@ def top_k(
     fill_value: Any = 0,
     out: Any = None,
     **unknown: Any,
-) -> TopKResult[Any, Any]:
+) -> Any:
     """Return the k largest or smallest elements along an axis, sorted, with their indices.
 
     Ties are in ascending index order in both directions. NaN counts as larger than every number,
@@ -337,30 +307,25 @@ def top_k(
     >>> values, indices
     (array([3., 3.]), array([0, 2]))
     """
-    if unknown:
-        raise unknown_keyword(top_k, unknown)
     if mode is not None or not (
         nan == "largest" and tie_break == "first" and lengths is None and sorted is True
     ):
         order = _selection.Order.of(mode, largest, nan, tie_break, sorted)
         if lengths is not None or order[1:] != (True, False, False):
             counts = _selection.NO_LENGTHS if lengths is None else lengths
+            arguments = (x, counts, axis, k, *order, fill_value, index_dtype)
             # The general path refuses unsigned indices with lengths.
-            is_simple = out is None and (lengths is None or index_dtype is None)
+            is_simple = not unknown and (lengths is None or index_dtype is None)
             if is_simple and type(x) is type(counts) is ndarray:
-                rest = (axis, k, *order, fill_value, index_dtype)
-                rows: TopKResult[Any, Any] | None = _quick_rows(TopKResult, x, counts, *rest)
-                if rows is not None:
-                    return rows
-            arguments = (x, counts, k, axis, *order, fill_value, index_dtype)
-            selected: TopKResult[Any, Any] = dispatch(TOP_K_ROWS, arguments, out)
-            return selected
+                result = _quick_rows(out, *arguments)
+                if result is not None:
+                    return result
+            return dispatch(TOP_K_ROWS, arguments, out, unknown)
         largest = order.largest
     elif largest is None:
         largest = True
-    if type(x) is ndarray and out is None:
-        found: TopKResult[Any, Any] | None = _quick(TopKResult, x, axis, k, largest, index_dtype)
-        if found is not None:
-            return found
-    result: TopKResult[Any, Any] = dispatch(TOP_K, (x, k, axis, largest, index_dtype), out)
-    return result
+    if type(x) is ndarray and not unknown:
+        result = _quick(out, x, axis, k, largest, index_dtype)
+        if result is not None:
+            return result
+    return dispatch(TOP_K, (x, axis, k, largest, index_dtype), out, unknown)

@@ -29,7 +29,7 @@ def run(
     axes: Sequence[int],
     scratch: bool,
 ) -> list[Traced]:
-    """Call an operator's kernel (`anydml.functions._function.KernelLibrary`)."""
+    """Call an operator's kernel (`anydml.functions._library.KernelLibrary`)."""
     # The indices' axes follow one another.
     limit = threads.get() or 0
     return custom_call(operator.KERNEL, operands, outputs, attributes, axes, limit)

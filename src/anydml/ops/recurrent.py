@@ -156,14 +156,12 @@ def _run(
     # direction, which adds the recurrence biases of the last gates, `apart` of them, itself.
     xp = e.xp
     x, weight = (xp.asarray(y[0], xp.float64) for y in (x, weight))
-    steps, batch, _ = x.shape
+    steps, batch, size = x.shape
     rows = weight.shape[1]
-    alive = xp.arange(steps)[:, None] < (
-        xp.full((batch,), steps) if lengths is None else lengths.reshape(-1)
-    )
+    alive = () if lengths is None else (xp.arange(steps)[:, None] < lengths.reshape(-1),)
     sequences, finals = [], []
     for d in range(len(weight)):
-        added = x @ weight[d].T
+        added = (x.reshape(-1, size) @ weight[d].T).reshape(steps, batch, rows)
         if bias is not None:
             wide = xp.asarray(bias[0, 0, d], xp.float64)
             kept = rows - apart * hidden
@@ -172,8 +170,11 @@ def _run(
         cell = cell_of(d)
 
         def step(old: Sequence[Array], at: Any, cell: Cell = cell) -> tuple[Any, Array]:
-            added, within = at[0], at[1][:, None]
+            added, *alive = at
             new = cell(old, added)
+            if not alive:
+                return new, new[0]
+            within = alive[0][:, None]
             kept = tuple(xp.where(within, y, x) for x, y in zip(old, new, strict=True))
             return kept, xp.where(within, new[0], 0.0)
 
@@ -182,7 +183,7 @@ def _run(
             for s in states
         )
         backward = direction is _BACKWARD or d == 1
-        last, outputs = e.scan(step, initial, (added, alive), backward)
+        last, outputs = e.scan(step, initial, (added, *alive), backward)
         sequences.append(outputs)
         finals.append(last)
     singles = (xp.stack(states)[None] for states in zip(*finals, strict=True))

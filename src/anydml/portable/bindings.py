@@ -154,7 +154,7 @@ def chain_operations() -> list[str]:
     return []
 
 
-def function_call(kernel: str) -> Callable[..., Any]:
+def function_call(kernel: str, result_class: Any = None) -> Callable[..., Any]:
     """Return a call that leaves every array to the general path."""
     return _decline
 

@@ -28,7 +28,7 @@ _TYPES: Final[dict[Any, Any]] = {
 
 
 class Namespace:
-    """`anydml.functions._function.Library`, which documents the methods, for PyTorch.
+    """`anydml.functions._library.Library`, which documents the methods, for PyTorch.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from anydml._native import native
 from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.core.program import Dynamic
 from anydml.functions._blocks import Composed
-from anydml.functions._function import SPECS, Attributes, FunctionSpec
+from anydml.functions._function import SPECS, Attributes, Call, FunctionSpec
 from anydml.functions._memory import call_on_memory, on_memory
 from anydml.libraries._torch import bump_version, check_kind, check_rank
 from anydml.torch._memory import block_of, is_plain, place_of
@@ -134,20 +134,30 @@ class Operator:
 
     def _cuda_kernel(self, *arguments: Any) -> Any:
         operands, attributes = self._parts(arguments)
+        result = self._call(operands, attributes)
+        if result is None:
+            return self._general(operands, attributes)
+        return list(result) if self.spec.lists_results else result
+
+    def _call(self, operands: Sequence[Tensor], attributes: Attributes, out: Any = None) -> Any:
+        """Make the native call, which writes to `out` if it is there; None if it declines."""
         values = (*attributes.values(),)
         count = len(values) - len(self._defaults)
-        device = operands[0].device if operands else None
-        if device is not None and all(x.is_cuda for x in operands):
-            if values[count:] != self._defaults or any(x.device != device for x in operands):
-                return self._general(operands, attributes)  # which refuses several devices
-            blocks: Any = [block_of(x) for x in operands]
+        if not operands or values[count:] != self._defaults:
+            return None
+        outs = [] if out is None else [out] if isinstance(out, torch.Tensor) else out
+        device = operands[0].device
+        if any(x.device != device for x in (*operands, *outs)):
+            return None  # the general path refuses several devices
+        place, make, inputs = None, None, list[Any](operands)
+        if operands[0].is_cuda:
             place, make = place_of(operands[0])
-            if self.spec.lists_operands:
-                blocks = [blocks]
-            result = self._native(None, place, make, *blocks, *values[:count])
-            if result is not None:
-                return list(result) if self.spec.lists_results else result
-        return self._general(operands, attributes)
+            inputs = [block_of(x) for x in operands]
+            if outs:
+                out = block_of(out) if out is outs[0] else [block_of(x) for x in outs]
+        if self.spec.lists_operands:
+            inputs = [inputs]
+        return self._native(out, place, make, *inputs, *values[:count])
 
     def _general(self, operands: Sequence[Tensor], attributes: Attributes) -> Any:
         """Run a call that the native call declines: unusual, or wrong."""
@@ -167,10 +177,11 @@ class Operator:
 
     def _to_out(self, *arguments: Any, **outs: Any) -> None:
         operands, attributes = self._parts(arguments)
-        operands = [x.detach() for x in operands]
         results = outs["out"] if self.spec.lists_results else list(outs.values())
-        results = [x.detach() for x in results]
         single = len(results) == 1 and not self.spec.lists_results
+        if self._call(operands, attributes, results[0] if single else results) is not None:
+            return
+        operands, results = ([x.detach() for x in each] for each in (operands, results))
         call_on_memory(self.spec, operands, attributes, results[0] if single else results)
 
     def _fake(self, *arguments: Any) -> Any:
@@ -243,24 +254,36 @@ class Operator:
         spec = self.spec
         single = spec.result_class is None and not spec.lists_results
         outs = [out] if single or not isinstance(out, list | tuple) else list(out)
+        present = [x for x in outs if x is not None]
+        fits = spec.lists_results or len(outs) == len(spec.results)
         if is_compiling():
-            self._copy_to(outs, arguments)
-            return out if single else _finished(spec, outs)
-        if is_plain(*(x for x in outs if x is not None)):
-            prepared = self._prepared_for(outs, arguments)
-            if prepared is not None:
-                self._write_to(outs, *prepared)
-                return out if single else _finished(spec, outs)
-        # What requires a gradient, has no memory or does not fit is rejected there.
-        return on_memory(spec, arguments, out)
+            self._copy_to(outs, self._prepare(outs, arguments))
+        elif fits and is_plain(*present):
+            call = self._prepare(outs, arguments)
+            tensors = [*call.operands, *present]
+            several = len({x.device for x in tensors}) > 1
+            asked = several or not is_plain(*call.operands) or any(map(_asks_derivative, tensors))
+            if call.is_scalar or asked:
+                return on_memory(spec, arguments, out)  # which says what does not fit
+            self._write_to(outs, *call[:2])
+            for x in present:
+                bump_version(x)
+        else:  # what requires a gradient, has no memory or does not fit is rejected there
+            return on_memory(spec, arguments, out)
+        return out if single else tuple(outs) if spec.lists_results else spec.result_class(*outs)
 
-    def _copy_to(self, outs: list[Any], arguments: tuple[Any, ...]) -> None:
-        """Write to ``out=`` in a graph, where PyTorch may fuse the copy; fill in what is None."""
-        spec, filled = self.spec, list(arguments)
+    def _prepare(self, outs: Sequence[Any], arguments: tuple[Any, ...]) -> Call:
+        """Normalize a call; indices have the type of those in ``out=``."""
+        filled = list(arguments)
         for i, position in self._typed_by.items():
-            if filled[position] is None and i < len(outs) and outs[i] is not None:
-                filled[position] = outs[i].dtype
-        operands, attributes, is_scalar = spec.prepare(namespace, *filled)
+            kind = getattr(outs[i], "dtype", None) if i < len(outs) else None
+            if filled[position] is None and kind in _INDEX_TYPES:
+                filled[position] = kind
+        return self.spec.prepare(namespace, *filled)
+
+    def _copy_to(self, outs: list[Any], call: Call) -> None:
+        """Write to ``out=`` in a graph, where PyTorch may fuse the copy; fill in what is None."""
+        operands, attributes, is_scalar = call
         for x in (*operands, *(x for x in outs if x is not None)):
             if x.requires_grad and is_grad_enabled():
                 raise ArgumentTypeError(
@@ -284,56 +307,29 @@ class Operator:
                 raise ArgumentError("out: expected a tensor of the result's shape, got another")
             x.copy_(result)
 
-    def _prepared_for(
-        self, outs: list[Any], arguments: tuple[Any, ...]
-    ) -> tuple[Sequence[Tensor], Attributes] | None:
-        """Operands and attributes of a call that dispatch modes can see; else None."""
-        spec, filled = self.spec, list(arguments)
-        if not spec.lists_results and len(outs) != len(spec.results):
-            return None
-        for i, position in self._typed_by.items():  # indices have the type of those in out=
-            if filled[position] is None and outs[i] is not None:
-                filled[position] = outs[i].dtype
-                if outs[i].dtype not in _INDEX_TYPES:
-                    return None
-        operands, attributes, is_scalar = spec.prepare(namespace, *filled)
-        present = [x for x in outs if x is not None]
-        devices = {x.device for x in (*operands, *present)}
-        usual = not is_scalar and len(devices) == 1 and is_plain(*operands)
-        asked = usual and (self.asks(operands) or self.asks(present))
-        return (operands, attributes) if usual and not asked else None
-
     def _write_to(
         self, outs: list[Any], operands: Sequence[Tensor], attributes: Attributes
     ) -> None:
-        spec, present = self.spec, [x for x in outs if x is not None]
-        if len(present) < len(outs):
-            for i, (shape, kind) in enumerate(spec.outputs_of(operands, attributes)):
+        """Call the operator that writes; fill in what is None."""
+        if any(x is None for x in outs):
+            for i, (shape, kind) in enumerate(self.spec.outputs_of(operands, attributes)):
                 if outs[i] is None:
                     outs[i] = operands[0].new_empty(shape, dtype=kind)
-        if spec.lists_results and is_tracing():  # torch.jit has no lists that are written
+        if self.spec.lists_results and is_tracing():  # torch.jit has no lists that are written
             for x, result in zip(outs, self.run(operands, attributes), strict=True):
                 x.copy_(result)
             return
-        keywords = {"out": outs} if spec.lists_results else _numbered(outs)
+        keywords = {"out": outs} if self.spec.lists_results else _numbered(outs)
         self.on(self.out, operands, attributes, **keywords)
-        for x in present:
-            bump_version(x)
 
     def asks(self, operands: Sequence[Tensor]) -> bool:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
         if not native.have_storage(operands):
             return True
         derives_all = self.spec.lists_operands or len(operands) == 1
-        for x in operands if derives_all else [operands[i] for i in self._derives]:
-            if x.requires_grad and is_grad_enabled():
-                return True
-            try:
-                if unpack_dual(x).tangent is not None:
-                    return True
-            except RuntimeError:  # below autograd, in a dispatch mode
-                return False
-        return False
+        return any(
+            map(_asks_derivative, operands if derives_all else [operands[i] for i in self._derives])
+        )
 
     def run(self, operands: Sequence[Tensor], attributes: Attributes) -> Any:
         """Call the function on normalized operands."""
@@ -408,8 +404,13 @@ class Operator:
         return list(results) if self.spec.lists_results else results
 
 
-def _finished(spec: FunctionSpec, outs: Sequence[Tensor]) -> Any:
-    return tuple(outs) if spec.lists_results else spec.result_class(*outs)
+def _asks_derivative(x: Tensor) -> bool:
+    if x.requires_grad and is_grad_enabled():
+        return True
+    try:
+        return unpack_dual(x).tangent is not None
+    except RuntimeError:  # below autograd, in a dispatch mode
+        return False
 
 
 def _numbered(outs: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -133,14 +133,12 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype[Any], call: str, purpose: s
     return array
 
 
-def function_call(kernel: str) -> Callable[..., Any]:
-    """The quick call of a kernel, which takes an array function's own arguments.
+def function_call(kernel: str, result_class: Any = None) -> Callable[..., Any]:
+    """Return the quick call of a kernel: ``call(out, *arguments)`` as an array function has them.
 
-    It gives None where anything about them is unusual or wrong, and has done nothing then. First
-    comes the class of several results, or None. `anydml.devices.threads` has the
-    number of threads.
+    It returns None where anything about them is unusual or wrong, and has done nothing then.
     """
-    call: Callable[..., Any] = native.function_call(kernel)
+    call: Callable[..., Any] = native.function_call(kernel, result_class)
     return call
 
 
