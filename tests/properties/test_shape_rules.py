@@ -13,8 +13,8 @@ from anydml._native import native
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.core.program import ArraySpec, Dynamic
 from anydml.functions._function import function_specs
-from anydml.functions._selection import TopKRows
 from anydml.functions.pad import constant_of, padding_mode, paddings
+from anydml.functions.top_k import TopKRows
 from anydml.ops.cast import Cast
 from anydml.ops.gather import Gather
 from anydml.ops.gather_elements import GatherElements

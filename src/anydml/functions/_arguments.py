@@ -23,6 +23,7 @@ from anydml.libraries import (
     Array,
     DeviceArray,
     Wrap,
+    as_numpy,
     as_operand,
     as_type,
     bump_version,
@@ -300,6 +301,14 @@ def same_type(array: Array, value: Any, name: str, of: Array, of_name: str = "x"
         f"{name}: expected {dtype_name(of.dtype)} (the type of {of_name}), "
         f"got {dtype_name(array.dtype)}{got}{advice}"
     )
+
+
+def number(value: Any, name: str, of: Any) -> Array:
+    """One number of the type of another operand."""
+    array = as_numpy(value, name)
+    if array.ndim:
+        raise ArgumentError(f"{name}: expected one number, got shape {array.shape}")
+    return same_type(array, value, name, of)
 
 
 def is_untyped(value: Any) -> bool:

@@ -22,6 +22,15 @@ def call(lib: Library, name: str, operands: Arrays, **attributes: Any) -> Arrays
     return results
 
 
+def added_up(
+    lib: Library, shape: Sequence[Any], indices: Array, updates: Array, **axis: int
+) -> Arrays:
+    """Add up updates in zeros of a shape: by indices along an axis, or by tuples of indices."""
+    operands = (lib.zeros(shape, updates), indices, updates)
+    name = "scatter_elements" if axis else "scatter_nd"
+    return call(lib, name, operands, **axis, reduction="add", include_self=True)
+
+
 def of(x: Array | None) -> Array:
     """Return an array that is known to be there."""
     assert x is not None

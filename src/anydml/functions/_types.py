@@ -44,6 +44,8 @@ Index = TypeVar("Index", bound=np.integer[Any])
 Other = TypeVar("Other", bound=Exporter)
 Out = TypeVar("Out")
 OutIndices = TypeVar("OutIndices")
+Values = TypeVar("Values")
+Indices = TypeVar("Indices")
 IndexType = TypeVar("IndexType")
 
 ArrayOf: TypeAlias = np.ndarray[Any, np.dtype[Scalar]]

@@ -56,9 +56,9 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
     indices = rules.clamped(lib, read, shape[axis], saved.attributes["clamp"])
     behind = tuple(range(axis, axis + indices.ndim))
     slices = lib.moveaxis(grad, behind, tuple(range(indices.ndim)))
-    zeros = lib.zeros((shape[axis], *shape[:axis], *shape[axis + 1 :]), grad)
-    operands = zeros, lib.reshape(indices, (*indices.shape, 1)), slices
-    (summed,) = rules.call(lib, "scatter_nd", operands, reduction="add", include_self=True)
+    lined_up = (shape[axis], *shape[:axis], *shape[axis + 1 :])
+    tuples = lib.reshape(indices, (*indices.shape, 1))
+    (summed,) = rules.added_up(lib, lined_up, tuples, slices)
     return [lib.moveaxis(summed, (0,), (axis,)), None]
 
 

@@ -57,9 +57,7 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
     grad, axis, shape = rules.of(grads[0]), saved.attributes["axis"], saved.shapes[0]
     read = rules.of(saved.operands[1])
     indices = rules.clamped(lib, read, shape[axis], saved.attributes["clamp"])
-    operands = (lib.zeros(shape, grad), indices, grad)
-    attributes = {"axis": axis, "reduction": "add", "include_self": True}
-    return [*rules.call(lib, "scatter_elements", operands, **attributes), None]
+    return [*rules.added_up(lib, shape, indices, grad, axis=axis), None]
 
 
 GATHER_ELEMENTS: Final = FunctionSpec(

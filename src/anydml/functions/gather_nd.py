@@ -42,8 +42,8 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
             rules.clamped(lib, indices[..., i], shape[axis], True) for i, axis in enumerate(axes)
         ]
         indices = lib.stack(columns, -1)
-    operands = (lib.zeros(shape, grad), rules.with_batches(lib, indices, batch), grad)
-    return [*rules.call(lib, "scatter_nd", operands, reduction="add", include_self=True), None]
+    tuples = rules.with_batches(lib, indices, batch)
+    return [*rules.added_up(lib, shape, tuples, grad), None]
 
 
 GATHER_ND: Final = FunctionSpec(

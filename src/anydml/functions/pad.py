@@ -17,7 +17,7 @@ from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Array, KernelLibrary, Library, MovingLibrary, call_kernel
-from anydml.libraries import as_numpy, dtype_name
+from anydml.libraries import dtype_name
 from anydml.ops._numbers import bits_of
 from anydml.ops.padding1 import Padding1
 
@@ -69,10 +69,7 @@ def constant_of(value: Any, of: Any, mode: Any) -> Array:
     """The padding value of mode "constant"."""
     if dtype_name(of.dtype) == "float8_e8m0fnu" and mode != "constant":  # which has no zero
         return np.zeros((), of.dtype)
-    array = _arguments.same_type(as_numpy(value, "constant"), value, "constant", of)
-    if array.ndim:
-        raise ArgumentError(f"constant: expected one number, got shape {array.shape}")
-    return array
+    return _arguments.number(value, "constant", of)
 
 
 def _prepare(lib: Library, x: Any, pad_width: Any, mode: Any, constant: Any) -> Call:
@@ -100,12 +97,9 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
         attributes = {"mode": mode, "constant": 0, "starts": (starts[axis],), "ends": (ends[axis],)}
         (positions,) = rules.call(lib, "pad", (lib.arange(size, grad),), **attributes)
         rest = (*grad.shape[:axis], *grad.shape[axis + 1 :])
-        operands = (
-            lib.zeros((size, *rest), grad),
-            lib.reshape(positions, (*positions.shape, 1)),
-            lib.moveaxis(grad, (axis,), (0,)),
-        )
-        (summed,) = rules.call(lib, "scatter_nd", operands, reduction="add", include_self=True)
+        tuples = lib.reshape(positions, (*positions.shape, 1))
+        updates = lib.moveaxis(grad, (axis,), (0,))
+        (summed,) = rules.added_up(lib, (size, *rest), tuples, updates)
         grad = lib.moveaxis(summed, (0,), (axis,))
     return [grad]
 

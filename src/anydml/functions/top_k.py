@@ -1,47 +1,46 @@
-"""`top_k`."""
+"""`top_k`.
+
+Calls with options that the plain kernel does not have are those of `TOP_K_ROWS`. Its kernel takes
+the lengths of the rows as a second operand, which is empty if all rows are whole.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import (
-    Any,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    SupportsIndex,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import Any, Final, Generic, Literal, NamedTuple, SupportsIndex, Unpack, overload
 
 import numpy as np
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine, _selection
+from anydml.core._json import did_you_mean, short_repr
+from anydml.core.errors import ArgumentError
+from anydml.core.program import ArraySpec, Inferred
+from anydml.core.rules import Rules
+from anydml.functions import _arguments, _engine, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Part, Tree
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
-from anydml.functions._library import Array, Library, call_with_numbers
+from anydml.functions._library import (
+    Array,
+    KernelLibrary,
+    Library,
+    MovingLibrary,
+    call_with_numbers,
+)
 from anydml.functions.gather_elements import gather_elements
 from anydml.functions.join import join
+from anydml.ops import _rules
+from anydml.ops._numbers import bits_of
 from anydml.ops.top_k import TopK1
 
-Values = TypeVar("Values")
-Indices = TypeVar("Indices")
 
-
-class TopKResult(NamedTuple, Generic[Values, Indices]):
+class TopKResult(NamedTuple, Generic[t.Values, t.Indices]):
     """The result of `top_k`: the values and their indices along the axis."""
 
-    values: Values
-    indices: Indices
-
-
-_quick = _engine.function_call(TopK1.KERNEL, TopKResult)
-_quick_rows = _engine.function_call(_selection.TopKRows.KERNEL, TopKResult)
+    values: t.Values
+    indices: t.Indices
 
 
 def _prepare(lib: Library, x: Any, axis: Any, k: Any, largest: Any, index_dtype: Any) -> Call:
@@ -58,18 +57,32 @@ def _prepare(lib: Library, x: Any, axis: Any, k: Any, largest: Any, index_dtype:
     return Call((data,), attributes, is_scalar and count == 1)
 
 
+def _has_lengths(shapes: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether rows have lengths of their own, from the shapes of the operands."""
+    return len(shapes) > 1 and shapes[1] != (0,)
+
+
 def _tangent(lib: Library, saved: Saved, tangents: rules.Derived) -> rules.Derived:
-    """Return the tangents of the chosen elements."""
-    operands, axis = (tangents[0], rules.of(saved.results[1])), saved.attributes["axis"]
-    return [*rules.call(lib, "gather_elements", operands, axis=axis, clamp=False), None]
+    """Return the tangents of the chosen elements; none where there is no element."""
+    indices, axis = rules.of(saved.results[1]), saved.attributes["axis"]
+    filled = _has_lengths(saved.shapes)
+    places = lib.clip(indices, 0, None) if filled else indices
+    operands = (rules.of(tangents[0]), places)
+    (moved,) = rules.call(lib, "gather_elements", operands, axis=axis, clamp=False)
+    return [lib.where(indices < 0, lib.zeros(moved.shape, moved), moved) if filled else moved, None]
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
-    """Scatter the gradients; no position comes twice, so nothing is added up."""
-    grad = rules.of(grads[0])
-    operands = (lib.zeros(saved.shapes[0], grad), rules.of(saved.results[1]), grad)
-    attributes = {"axis": saved.attributes["axis"], "reduction": "add", "include_self": True}
-    return rules.call(lib, "scatter_elements", operands, **attributes)
+    """Scatter the gradients; no position comes twice, but for those without an element."""
+    grad, indices = rules.of(grads[0]), rules.of(saved.results[1])
+    if _has_lengths(saved.shapes):
+        grad = lib.where(indices < 0, lib.zeros(grad.shape, grad), grad)
+        indices = lib.clip(indices, 0, None)
+    summed = rules.added_up(lib, saved.shapes[0], indices, grad, axis=saved.attributes["axis"])
+    return [*summed, *(None for _ in saved.shapes[1:])]
+
+
+_DERIVATIVES: Final = Derivatives(_gradient, _tangent, lambda attributes: ((), (1,)))
 
 
 def _of_block(chunk: Array, start: int, attributes: Attributes) -> Part:
@@ -98,7 +111,7 @@ TOP_K: Final = FunctionSpec(
     _prepare,
     rules.one_array,
     batch=rules.batch_along("top_k"),
-    derivatives=Derivatives(_gradient, _tangent, lambda a: ((), (1,))),
+    derivatives=_DERIVATIVES,
     results=("x", "index_dtype"),
     result_class=TopKResult,
     bounds=lambda operands, a: (a["k"] >= 0, a["k"] <= operands[0].shape[a["axis"]]),
@@ -108,37 +121,165 @@ TOP_K: Final = FunctionSpec(
 )
 
 
+# ---- options ------------------------------------------------------------------------------------
+
+_NO_LENGTHS: Final = np.empty(0, np.int32)
+_CHOICES: Final = {
+    "mode": ("largest", "smallest"),
+    "nan": ("largest", "last"),
+    "tie_break": ("first", "last"),
+}
+
+
+def _order(
+    mode: Any, largest: Any, nan: Any, tie_break: Any, sorted: Any
+) -> tuple[bool, bool, bool, bool]:
+    """Check the options; return the attributes `largest`, `sorted`, `nan_last` and `last_first`."""
+    for name, value in {"mode": mode, "nan": nan, "tie_break": tie_break}.items():
+        if (name, value) != ("mode", None) and value not in _CHOICES[name]:
+            accepted = " or ".join(map(repr, _CHOICES[name]))
+            hint = did_you_mean(str(value), _CHOICES[name])
+            raise ArgumentError(f"{name}: expected {accepted}, got {short_repr(value)}{hint}")
+    wanted = mode != "smallest"
+    if largest is not None:
+        wanted = _arguments.flag(largest, "largest")
+        if mode is not None and wanted != (mode == "largest"):
+            raise ArgumentError(f"largest: expected {not wanted} (mode={mode!r}), got {wanted}")
+    return wanted, _arguments.flag(sorted, "sorted"), nan == "last", tie_break == "last"
+
+
+class TopKRows(TopK1):
+    """`TopK1` with options; no operator of DirectML."""
+
+    KERNEL = "top_k_rows"
+
+    @staticmethod
+    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
+        inferred = TopK1.infer(inputs[:1], attributes)
+        shape, axis = inputs[0].shape, attributes["axis"]
+        rows = (*shape[:axis], *shape[axis + 1 :])
+        violations = () if inferred.violations else (_one_for_each(rows, inputs[1].shape),)
+        return Inferred.of(inferred.outputs, *violations) if violations else inferred
+
+
+def _one_for_each(rows: tuple[Any, ...], shape: tuple[Any, ...]) -> Rules:
+    if shape != (0,):
+        yield _rules.same_shape("LengthsTensor", shape, rows, "one for each row")
+
+
 def _as_arrays(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
     data = lib.array(x, "x")
     return data, lib.indices(lengths, data, "lengths")
 
 
 def _prepare_rows(
-    lib: Library,
-    x: Any,
-    lengths: Any,
-    axis: Any,
-    k: Any,
-    largest: Any,
-    sorted: Any,
-    nan_last: Any,
-    last_first: Any,
-    fill_value: Any,
-    index_dtype: Any,
-) -> Call:
-    plain = _prepare(lib, x, axis, k, largest, index_dtype)
-    (data,), known = plain.operands, plain.attributes
+    lib: Library, x: Any, lengths: Any, axis: Any, k: Any, largest: Any, sorted: Any,
+    nan_last: Any, last_first: Any, fill_value: Any, index_dtype: Any,
+) -> Call:  # fmt: skip
+    (data,), known, is_scalar = _prepare(lib, x, axis, k, largest, index_dtype)
+    kind, number = known.pop("index_dtype"), known["axis"]
     attributes = {
-        "axis": known["axis"], "k": known["k"], "largest": known["largest"], "sorted": sorted,
-        "nan_last": nan_last, "last_first": last_first, "fill_value": fill_value,
-        "index_dtype": known["index_dtype"],
-    }  # fmt: skip
-    counts = _selection.of_rows(lib, lengths, data, attributes)
-    return Call((data, counts), attributes, plain.is_scalar)
+        **known,
+        "sorted": sorted,
+        "nan_last": nan_last,
+        "last_first": last_first,
+        "fill_value": fill_value,
+        "index_dtype": kind,
+    }
+    counts = lib.indices(lengths, data, "lengths")
+    if tuple(counts.shape) != (0,) and "uint" in str(kind):
+        raise ArgumentError(
+            f"index_dtype: expected a signed type (positions without an element have index -1, "
+            f"because of lengths=), got {kind}"
+        )
+    if not counts.ndim:
+        counts = lib.broadcast_to(counts, (*data.shape[:number], *data.shape[number + 1 :]))
+    return Call((data, counts), attributes, is_scalar)
+
+
+def _check_rows(operands: rules.Arrays, attributes: Attributes) -> None:
+    """Refuse other types than a kernel takes, and lengths in memory that no row has."""
+    x, lengths = operands
+    _arguments.check_type(x, _arguments.ORDERED)
+    if not isinstance(lengths, np.ndarray):
+        return
+    size = x.shape[attributes["axis"]]
+    wrong = lengths[(lengths < 0) | (lengths > size)]
+    if wrong.size:
+        raise ArgumentError(f"lengths: expected 0..{size}, got {wrong.flat[0]}")
+
+
+def _program(
+    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+) -> rules.Arrays:
+    """Call the kernel with the bits of the fill value, and with lengths that rows have."""
+    x, lengths = operands
+    if not lib.in_memory:
+        lengths = lib.clip(lengths, 0, x.shape[attributes["axis"]])
+    fill = bits_of(_arguments.number(attributes["fill_value"], "fill_value", x), x.dtype)
+    return call_with_numbers(lib, spec, (x, lengths), {**attributes, "fill": fill})
+
+
+def _batch(
+    lib: Library, operands: rules.Arrays, dims: rules.Dims, size: Any, attributes: Attributes
+) -> rules.Batched:
+    """Select from the rows of all batches; rows that are whole stay so."""
+    (x, lengths), axis = operands, attributes["axis"]
+    first = rules.to_first(lib, x, dims[0], size)
+    if dims[1] is not None or tuple(lengths.shape) != (0,):
+        lengths = rules.to_first(lib, lengths, dims[1], size)
+    changed = {**attributes, "axis": axis + 1}
+    return rules.call(lib, "top_k_rows", (first, lengths), **changed), [0, 0]
+
+
+def _in_steps(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+    """Select by the plain kernel: options change the keys, or the order of the indices."""
+    (x, lengths), axis, largest = operands, attributes["axis"], attributes["largest"]
+    size, keys, numbers, length = x.shape[axis], x, lib.numbers(x, axis), x.shape[axis]
+    filled = tuple(lengths.shape) != (0,)
+    if filled:
+        rows = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        length = lib.reshape(lib.positions(lib.clip(lengths, 0, size)), rows)
+
+    def along(name: str, *arrays: Array, **others: Any) -> rules.Arrays:
+        return rules.call(lib, name, arrays, axis=axis, **others)
+
+    def first_of(array: Array, k: int, largest: bool) -> rules.Arrays:
+        return along("top_k", array, k=k, largest=largest, index_dtype=np.dtype(np.int64))
+
+    if attributes["last_first"] and size:  # elements are selected in the order of reading
+        order = lib.broadcast_to(lib.clip(length - 1 - numbers, 0, None), x.shape)
+        (keys,) = along("gather_elements", keys, order, clamp=False)
+    if attributes["nan_last"] and largest and "float" in str(x.dtype):  # NaN is the largest key
+        keys, largest = -keys, False
+    if filled:
+        keys = lib.where(numbers < length, keys, _last_of(keys.dtype, largest))
+    _, indices = first_of(keys, attributes["k"], largest)
+    rank = lib.numbers(indices, axis)
+    if attributes["last_first"]:
+        indices = length - 1 - indices
+    if not attributes["sorted"]:
+        indices = lib.where(rank < length, indices, size)
+        indices, _ = first_of(indices, attributes["k"], False)
+    there = rank < length
+    places = lib.where(there, indices, 0) if size else indices
+    (values,) = along("gather_elements", x, places, clamp=False)
+    if filled:
+        fill = _arguments.number(attributes["fill_value"], "fill_value", x)
+        values = lib.where(there, values, fill)
+        indices = lib.where(there, indices, -1)
+    return [values, indices.astype(attributes["index_dtype"])]
+
+
+def _last_of(dtype: Any, largest: bool) -> Any:
+    """Return the key that is selected last."""
+    if "float" in str(dtype) and not largest:
+        return np.asarray("nan", dtype)
+    return _scatter.identity("max" if largest else "min", dtype)
 
 
 TOP_K_ROWS: Final = FunctionSpec(
-    _selection.TopKRows,
+    TopKRows,
     ("x", "lengths"),
     {
         "axis": "integer",
@@ -152,17 +293,20 @@ TOP_K_ROWS: Final = FunctionSpec(
     },
     _prepare_rows,
     _as_arrays,
-    batch=_selection.batch,
-    derivatives=Derivatives(_selection.gradient, _selection.tangent, lambda a: ((), (1,))),
+    batch=_batch,
+    derivatives=_DERIVATIVES,
     results=("x", "index_dtype"),
     result_class=TopKResult,
     bounds=TOP_K.bounds,
-    program=_selection.program,
-    check=_selection.check,
-    blocks=_selection.in_steps,
+    program=_program,
+    check=_check_rows,
+    blocks=_in_steps,
     part_of="top_k",
 )
-"""Calls of `top_k` with options that the plain kernel does not have."""
+
+
+_quick = _engine.function_call(TopK1.KERNEL, TopKResult)
+_quick_rows = _engine.function_call(TopKRows.KERNEL, TopKResult)
 
 
 class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
@@ -310,9 +454,9 @@ def top_k(
     if mode is not None or not (
         nan == "largest" and tie_break == "first" and lengths is None and sorted is True
     ):
-        order = _selection.Order.of(mode, largest, nan, tie_break, sorted)
+        order = _order(mode, largest, nan, tie_break, sorted)
         if lengths is not None or order[1:] != (True, False, False):
-            counts = _selection.NO_LENGTHS if lengths is None else lengths
+            counts = _NO_LENGTHS if lengths is None else lengths
             arguments = (x, counts, axis, k, *order, fill_value, index_dtype)
             # The general path refuses unsigned indices with lengths.
             is_simple = not unknown and (lengths is None or index_dtype is None)
@@ -321,7 +465,7 @@ def top_k(
                 if result is not None:
                     return result
             return dispatch(TOP_K_ROWS, arguments, out, unknown)
-        largest = order.largest
+        largest = order[0]
     elif largest is None:
         largest = True
     if type(x) is ndarray and not unknown:
