@@ -13,8 +13,8 @@ from anydml.functions._dispatch import function_of
 from anydml.functions._function import function_specs
 
 with name_missing_package("anydml.jax", "anydml[jax]"):
+    from anydml.devices.backends._xla_calls import TARGET
     from anydml.jax._eager import call_of
-    from anydml.jax._kernels import TARGET
 
 __all__ = ["TARGET"]
 

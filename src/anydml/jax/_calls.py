@@ -18,9 +18,8 @@ from anydml.core.errors import ArgumentError
 from anydml.core.program import Dynamic
 from anydml.functions._blocks import Composed
 from anydml.functions._function import SPECS, Attributes, FunctionSpec
-from anydml.jax import _kernels
-from anydml.jax._kernels import Traced
-from anydml.jax._namespace import Namespace
+from anydml.jax import _namespace
+from anydml.jax._namespace import Namespace, Traced
 
 PRIMITIVE: Final[Any] = Primitive("anydml")
 """A call as JAX knows it: the function's name, its attributes, and the most threads it may use."""
@@ -35,7 +34,7 @@ def call(
     spec: FunctionSpec, operands: Sequence[Traced], attributes: Attributes
 ) -> Sequence[Traced]:
     """The results of a function of normalized operands."""
-    limit = _kernels.threads.get()
+    limit = _namespace.threads.get()
     if limit is None and isinstance(spec.blocks, Composed):
         # Code that JAX can fuse and differentiate.
         return spec.blocks.rule(namespace, operands, attributes)
@@ -49,13 +48,7 @@ namespace: Final = Namespace(call)
 
 
 def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
-    """A call of the function in traced code: takes its arguments without ``out``.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        An argument has an invalid type, shape or value.
-    """
+    """Call the function in traced code, with its arguments without ``out``."""
     operands, attributes, is_scalar = spec.prepare(namespace, *arguments)
     spec.check(operands, attributes)
     for shape, _ in spec.outputs_of(operands, attributes):
@@ -71,11 +64,11 @@ def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
 
 def _computed(*operands: Traced, function: str, attributes: Any, threads: int) -> Sequence[Traced]:
     spec = SPECS[function]
-    token = _kernels.threads.set(threads)
+    token = _namespace.threads.set(threads)
     try:
         return spec.program(namespace, spec, operands, spec.named(attributes))
     finally:
-        _kernels.threads.reset(token)
+        _namespace.threads.reset(token)
 
 
 def _avals(*operands: Any, function: str, attributes: Any, threads: int) -> Sequence[Any]:
