@@ -440,6 +440,65 @@ Image.new("L", (2, 2)).show()
     assert ("opened" in done.stdout) == bool(display)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have a display")
+@pytest.mark.parametrize("display", [{}, {"DISPLAY": ":9"}])
+def test_windows_of_opencv_are_left_out_without_a_display(program, tmp_path, display):
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "cv2.py").write_text("""
+WND_PROP_VISIBLE = 4
+def imshow(name, image):
+    print("shown")
+def waitKey(delay=0):
+    return 27
+def resize(image):
+    return "resized"
+namedWindow = getWindowProperty = destroyAllWindows = print
+""")
+    text = """
+import cv2
+print(cv2.resize(0))
+cv2.namedWindow("result")
+frames = 0
+while frames < 3:  # a video, until a key is pressed
+    frames += 1
+    cv2.imshow("result", [[0]])
+    if cv2.waitKey(1) & 0xFF == ord("q"):
+        break
+print(frames, "frames")
+while cv2.waitKey() != ord("q"):
+    pass
+while cv2.getWindowProperty("result", cv2.WND_PROP_VISIBLE) >= 1:
+    pass
+cv2.destroyAllWindows()
+"""
+    if display:
+        text = text[: text.index("print(frames")]
+    done = program(text, "--save-outputs", "out", "programs/main.py", **display)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "resized\n" in done.stdout
+    assert ("shown" in done.stdout) == bool(display)
+    assert ("3 frames" in done.stdout) != bool(display)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have a display")
+def test_matplotlib_shows_nothing_and_tkinter_has_one_message_without_a_display(program):
+    text = """
+import os, warnings
+print(os.environ["MPLBACKEND"])
+warnings.warn("FigureCanvasAgg is non-interactive, and thus cannot be shown", UserWarning)
+"""
+    done = program(text, "programs/main.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\nAgg\n")
+    assert program(text, "programs/main.py", MPLBACKEND="svg").stdout.endswith("\nsvg\n")
+    pytest.importorskip("tkinter")
+    done = program("import tkinter\ntkinter.Tk()", "programs/main.py")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: programs/main.py, line 11: no display name")
+    assert done.stderr.endswith("; tkinter needs one, such as xvfb-run's\n")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), ("-v",), ("none.py",), ("programs",), ("--save-outputs",), ("--save-outputs", "out")],

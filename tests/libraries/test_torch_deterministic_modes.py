@@ -57,6 +57,7 @@ def test_a_compiled_function_runs_as_it_is_written():
     assert second.is_used()
 
 
+@pytest.mark.filterwarnings("ignore:torch.compile with fullgraph:UserWarning")  # PyTorch 2.12
 @pytest.mark.parametrize("fullgraph", [False, True])
 def test_pytorchs_own_switch_keeps_functions_compiled(fullgraph):
     torch.compiler.reset()
@@ -66,6 +67,10 @@ def test_pytorchs_own_switch_keeps_functions_compiled(fullgraph):
     assert compiled.is_used()
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.10."),
+    reason="PyTorch 2.10 has one flag for all threads, which blocks that overlap leave set",
+)
 @pytest.mark.parametrize("first_out", [0, 1])
 def test_blocks_of_threads_that_overlap(first_out):
     """Compilation stays on, for other threads meanwhile and for all of them afterwards."""

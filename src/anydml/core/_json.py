@@ -372,6 +372,8 @@ def counted(count: int, noun: str) -> str:
 
 def short_repr(value: Any, limit: int = 60, short: reprlib.Repr = _SHORT) -> str:
     """A short form of a value for a message, whatever its size and depth."""
+    if type(value) is int and abs(value) < 2**63:
+        return str(value)  # PyTorch 2.10 and 2.11 cannot trace reprlib
     try:
         text = short.repr(value)
     except (ValueError, RecursionError):  # an integer too long to print, somewhere inside

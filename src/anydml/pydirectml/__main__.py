@@ -7,11 +7,9 @@ Exit status: the program's; 1 where anydml refuses something, 2 for wrong usage,
 
 from __future__ import annotations
 
-import os
 import runpy
 import sys
 import traceback
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +19,7 @@ import numpy as np
 
 from anydml import pydirectml
 from anydml.core.errors import AnyDMLError, MissingPackageError
+from anydml.pydirectml._windows import has_display, needs_display, open_no_windows
 
 _USAGE: Final = "Usage: python -m anydml.pydirectml [--save-outputs DIR] SCRIPT [ARGUMENT ...]"
 _HELP: Final = """\
@@ -48,11 +47,12 @@ def main(arguments: list[str]) -> int:
         except OSError as error:
             return _fail(f"Error: --save-outputs: {error}", 1)
         _save_outputs(folder)
-    _show_no_images_without_display()
     sys.modules["pydirectml"] = pydirectml
     sys.argv[:] = arguments
     if not sys.flags.safe_path:
         sys.path[0] = str(script.resolve().parent)
+    if not has_display():
+        open_no_windows()
     try:
         runpy.run_path(str(script), run_name="__main__")
     except KeyboardInterrupt:
@@ -63,6 +63,9 @@ def main(arguments: list[str]) -> int:
             return _fail(f"Error: {script}, line {trace.tb_lineno}: {error}", 1)
         if isinstance(error, ModuleNotFoundError) and error.name == "PIL":
             return _fail(f"Error: {MissingPackageError(str(script), 'PIL', 'anydml[image]')}", 1)
+        if needs_display(error) and trace is not None:
+            where = f"{script}, line {trace.tb_lineno}"
+            return _fail(f"Error: {where}: {error}; tkinter needs one, such as xvfb-run's", 1)
         traceback.print_exception(error.with_traceback(trace))
         return 1
     return 0
@@ -80,20 +83,6 @@ def _save_outputs(folder: Path) -> None:
         return results
 
     setattr(pydirectml.Device, "compute", save)  # noqa: B010 (a method, for mypy)
-
-
-def _show_no_images_without_display() -> None:
-    """Let ``Image.show`` of Pillow start no other program where there is no display."""
-    if sys.platform != "linux" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        return
-    if find_spec("PIL"):
-        from PIL import ImageShow
-
-        class Nowhere(ImageShow.Viewer):
-            def show(self, image: Any, **options: Any) -> int:
-                return 1
-
-        ImageShow.register(Nowhere(), 0)  # before the others
 
 
 def _of_script(trace: TracebackType | None, script: str) -> TracebackType | None:
