@@ -60,9 +60,9 @@ def integer(value: Any, name: str) -> int:
     return int(value)  # while PyTorch traces, this warns that the value becomes a constant
 
 
-def integers(values: Any, name: str) -> tuple[int, ...]:
+def integers(values: Any, name: str, accepted: str = "a sequence of integers") -> tuple[int, ...]:
     """A sequence of integers, of no more than there are axes and one."""
-    found = take_at_most(values, name, "a sequence of integers")
+    found = take_at_most(values, name, accepted)
     return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(found))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
@@ -36,6 +36,17 @@ threads: Final[ContextVar[int | None]] = ContextVar("anydml.jax.threads", defaul
 they run); None in the user's traced code."""
 
 cuda.configure()
+
+
+@contextmanager
+def at_most(limit: int | None) -> Iterator[None]:
+    """Set `threads` while a program is made."""
+    token = threads.set(limit)
+    try:
+        yield
+    finally:
+        threads.reset(token)
+
 
 with jax.ensure_compile_time_eval():  # the first import may come from code that is being traced
     _EMPTY: Final = jnp.zeros(0)

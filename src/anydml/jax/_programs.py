@@ -151,11 +151,8 @@ def program_of(function: Callable[..., Any]) -> Any:
     limit = threads.of_context()
 
     def traced(*operands: Any) -> Any:
-        token = _namespace.threads.set(limit)
-        try:
+        with _namespace.at_most(limit):
             return function(*operands)
-        finally:
-            _namespace.threads.reset(token)
 
     return jax.jit(traced)
 

@@ -8,7 +8,6 @@ imported: an array of theirs that comes in shows that it is loaded.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -45,7 +44,6 @@ LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
 
 __all__ = [
-    "LIBRARIES",
     "MOST_AXES",
     "Array",
     "DeviceArray",
@@ -66,7 +64,6 @@ __all__ = [
     "is_added",
     "is_symbol",
     "is_true",
-    "namespace_of",
     "own_type",
     "packed_strides",
     "promoted",
@@ -77,19 +74,6 @@ __all__ = [
     "type_of",
     "unmasked",
 ]
-
-
-_NAMESPACES: Final = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy", "cupy": "cupy",
-                      "dask": "dask.array"}  # fmt: skip
-
-
-def namespace_of(*modules: str) -> Any:
-    """The namespace of the functions of a loaded library, from modules of it; else NumPy's."""
-    for module in modules:
-        name = _NAMESPACES.get(module.partition(".")[0])
-        if name is not None:
-            return sys.modules[name]
-    return np
 
 
 def has_no_memory(value: Any) -> bool:
