@@ -221,6 +221,38 @@ class TestCalls:
             assert_same_bits(to_numpy(values), expected.values)
             assert (to_numpy(indices) == expected.indices).all()
 
+    def test_writing_in_a_graph(self):
+        x, indices = torch.rand(1000, 8, device="cuda"), torch.arange(0, 1000, 3, device="cuda")
+        rows, cache = torch.empty(len(indices), 8, device="cuda"), torch.zeros_like(x)
+
+        def write():
+            dml.gather(x, indices, out=rows)
+            dml.scatter_nd(cache, indices[:, None], rows, out=cache)
+
+        write()  # compiled before
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            write()
+        x.copy_(torch.rand(1000, 8))
+        graph.replay()
+        assert torch.equal(rows, x[indices])
+        assert torch.equal(cache[indices], rows)
+        assert cache.count_nonzero() == rows.count_nonzero()
+
+    @pytest.mark.parametrize("unfit", ["overlap", "type", "sizes", "device"])
+    def test_what_does_not_fit_is_not_written(self, unfit):
+        x, indices = torch.arange(40.0, device="cuda").reshape(8, 5), torch.tensor([7, 0]).cuda()
+        out = {
+            "overlap": x[1:3],
+            "type": torch.zeros(2, 5, device="cuda", dtype=torch.int32),
+            "sizes": torch.zeros(3, 5, device="cuda"),
+            "device": torch.zeros(2, 5),
+        }[unfit]
+        before = out.clone()
+        with pytest.raises(dml.AnyDMLError, match="out"):
+            dml.gather(x, indices, out=out)
+        assert torch.equal(out, before)
+
     def test_nonzero_in_a_graph_is_refused(self):
         x = torch.ones(10, device="cuda")
         dml.nonzero_coordinates(x)

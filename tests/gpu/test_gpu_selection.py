@@ -65,3 +65,24 @@ def test_options(kind, size):
         assert torch.equal(found.indices.cpu(), expected.indices), (rows, k, options, lengths)
         bits = found.values.cpu().contiguous().view(torch.uint8)
         assert torch.equal(bits, expected.values.contiguous().view(torch.uint8)), (k, options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"sorted": False}, {"nan": "last"}, {"tie_break": "last"}, {"lengths": None}],
+    ids=str,
+)
+def test_options_in_a_graph(options):
+    x = torch.rand(64, 1000, device="cuda")
+    if "lengths" in options:
+        options = {"lengths": torch.arange(64, device="cuda")}
+    dml.top_k(x, 10, **options)  # compiled before
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        values, indices = dml.top_k(x, 10, **options)
+    for _ in range(3):
+        x.copy_(torch.rand(64, 1000).round(decimals=1))
+        graph.replay()
+        expected = dml.top_k(x, 10, **options)
+        assert torch.equal(values, expected.values)
+        assert torch.equal(indices, expected.indices)

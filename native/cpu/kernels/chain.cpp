@@ -1,5 +1,8 @@
 // A chain of operations on packed arrays of floats of one size, block by block: what only the chain
 // reads stays in the near cache. Threads take ranges of blocks; each has registers of its own.
+//
+// No prefetcher follows arrays that are read in bursts, with a block's operations between them:
+// each operation prefetches its part of the next block.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -11,9 +14,14 @@
 namespace anydml {
 namespace {
 
-constexpr Int kBlock = 2048;  // floats
-constexpr Int kGrain = 16;    // blocks that are worth another thread
+constexpr Int kBlock = 1024;  // floats
+constexpr Int kGrain = 32;    // blocks that are worth another thread
+constexpr Int kLine = 64 / sizeof(float);
 constexpr Int kHead = 4, kWords = 4;
+
+struct alignas(64) Register {
+  float at[kBlock];
+};
 
 // One operation on a block; a block may be its own target. A function of its own, so that no
 // compiler rounds a product and a following sum only once.
@@ -56,20 +64,26 @@ Status chain(const Work& work) {
             registers = work.numbers[3];
   const Int* const bits = work.numbers + kHead;
   const Int* const program = bits + constants;
+  Int operations = 0;
+  for (const Int* one = program; *one >= 0; one += kWords) ++operations;
+  const Int part = (kBlock / kLine + operations - 1) / operations * kLine;
   const Int blocks = (total + kBlock - 1) / kBlock;
   parallel_ranges(blocks, kGrain, work.threads, [&](Int begin, Int end) {
-    const auto own = std::make_unique_for_overwrite<float[]>((constants + registers) * kBlock);
+    const auto own = std::make_unique_for_overwrite<Register[]>(constants + registers);
     for (Int i = 0; i < constants; ++i)
-      std::fill_n(&own[i * kBlock], kBlock,
-                  std::bit_cast<float>(static_cast<std::uint32_t>(bits[i])));
+      std::fill_n(own[i].at, kBlock, std::bit_cast<float>(static_cast<std::uint32_t>(bits[i])));
     for (Int first = begin * kBlock; first < std::min(total, end * kBlock); first += kBlock) {
-      const auto place = [&](Int operand) {
-        return operand < arrays ? static_cast<float*>(work.operands[operand].data) + first
-                                : &own[(operand - arrays) * kBlock];
-      };
+      const auto array = [&](Int i) { return static_cast<float*>(work.operands[i].data) + first; };
+      const auto place = [&](Int i) { return i < arrays ? array(i) : own[i - arrays].at; };
       const Int count = std::min(kBlock, total - first);
-      for (const Int* one = program; *one >= 0; one += kWords)
+      const Int later = std::min(kBlock, total - first - count);
+      Int from = 0;
+      for (const Int* one = program; *one >= 0; one += kWords, from += part) {
+        for (Int i = 0; i < arrays; ++i)
+          for (Int at = from; at < std::min(from + part, later); at += kLine)
+            __builtin_prefetch(array(i) + kBlock + at, 0, 2);
         run(one[0], place(one[1]), place(one[2]), place(one[3]), count);
+      }
     }
   });
   return {};

@@ -13,6 +13,8 @@ from anydml.functions._dispatch import function_of
 from anydml.functions._function import function_specs
 
 with name_missing_package("anydml.dask", "anydml[dask]"):
+    from dask.array import asarray as _asarray
+
     from anydml.dask._calls import call_of
 
 __all__: list[str] = []
@@ -20,7 +22,7 @@ __all__: list[str] = []
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """An array function that makes dask arrays of all operands."""
-    return function_of(__name__, name, call_of)
+    return function_of(__name__, name, call_of, _asarray)
 
 
 def __dir__() -> list[str]:

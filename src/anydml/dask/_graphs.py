@@ -43,13 +43,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def lazy(value: Any, name: str) -> Lazy:
-    """An operand as a dask array of known sizes and a type of this machine's byte order.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        Sizes that are not known yet, or what the functions refuse of any array.
-    """
+    """An operand as a dask array of known sizes and a type of this machine's byte order."""
     if not is_lazy(value):
         array, _ = as_operand(value, name)
         held = value if isinstance(array, DeviceArray) else to_counterpart(array)

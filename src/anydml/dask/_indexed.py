@@ -31,16 +31,8 @@ from anydml.functions._function import FunctionSpec
 class _Places:
     """Positions that indices name, in blocks that fit those of `x`.
 
-    Attributes
-    ----------
-    pointing : Pointing
-        How the indices name elements.
-    pointed : tuple of int
-        The axes of `x` that coordinates point into.
-    array : dask.array.Array
-        Positions from the start of these axes, in int64.
-    outer : Chunks
-        The chunks of its axes, without the one of tuples.
+    `array` has them in int64, from the start of the `indexed_axes` of `x`; `outer` are the chunks
+    of its axes, without the one of tuples.
     """
 
     def __init__(self, spec: FunctionSpec, x: Lazy, indices: Any, attributes: Any) -> None:

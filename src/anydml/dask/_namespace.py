@@ -22,11 +22,7 @@ from anydml.libraries import check_dtype, counterpart, promoted
 class Namespace:
     """`anydml.functions._library.MovingLibrary` for Dask, without the operations of derivatives.
 
-    Parameters
-    ----------
-    call : callable
-        Calls an array function on normalized operands: takes its specification, operands and
-        attributes.
+    `call` calls an array function on normalized operands.
     """
 
     knows_modes = False

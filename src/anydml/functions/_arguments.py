@@ -60,9 +60,9 @@ def integer(value: Any, name: str) -> int:
     return int(value)  # while PyTorch traces, this warns that the value becomes a constant
 
 
-def integers(values: Any, name: str) -> tuple[int, ...]:
+def integers(values: Any, name: str, accepted: str = "a sequence of integers") -> tuple[int, ...]:
     """A sequence of integers, of no more than there are axes and one."""
-    found = take_at_most(values, name, "a sequence of integers")
+    found = take_at_most(values, name, accepted)
     return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(found))
 
 
@@ -251,12 +251,6 @@ def result_indices(
 
     What is asked for; else the type of the array that the caller gives (`out`, named `name`); else
     what users of x's library index with.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        A type that is not an index type, that cannot hold the positions, or that the library would
-        change.
     """
     argument, requested = "index_dtype", index_dtype
     if index_dtype is None and type_name(getattr(out, "dtype", None)) in INDEX_TYPES:
@@ -432,8 +426,10 @@ def output(
             f"got strides {array.strides} for shape {array.shape}"
         )
     for i, (other_name, other) in enumerate(operands):
-        # The first test, of ndarrays, is quick, and passes most arrays.
-        if _may_share_memory(array, other) and share_memory(array, other):
+        are_plain = type(array) is type(other) is np.ndarray
+        if are_plain and not np.may_share_memory(array, other):  # a quick test
+            continue
+        if share_memory(array, other):
             if in_place and i == 0 and same_memory(array, other):
                 continue
             raise ArgumentError(
@@ -454,11 +450,6 @@ def _output_array(out: Any, name: str) -> Array:
     if isinstance(out, np.ndarray):
         return to_internal_dtype(unmasked(out, name))
     return as_operand(out, name)[0]
-
-
-def _may_share_memory(a: Any, b: Any) -> bool:
-    plain = type(a) is type(b) is np.ndarray
-    return not plain or np.may_share_memory(a, b)
 
 
 def wrap_result(result: Array, out: Any, wrap: Wrap) -> Any:

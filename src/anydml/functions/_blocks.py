@@ -23,15 +23,11 @@ class Composed:
     """The results by a library's own operations, where these only move elements.
 
     A library that compiles or schedules these itself can fuse, cut and differentiate them.
-
-    Attributes
-    ----------
-    rule : callable
-        ``rule(lib, operands, attributes)``: the results (`MovingLibrary`; of functions with a list
-        of arrays, `Library`).
     """
 
     rule: Callable[..., Sequence[Array]]
+    """``rule(lib, operands, attributes)``: the results (`MovingLibrary`; of functions with a list
+    of arrays, `Library`)."""
 
 
 @dataclass(frozen=True)
@@ -41,53 +37,34 @@ class Blockwise:
 
 @dataclass(frozen=True)
 class Tree:
-    """Partial results of the blocks along an axis are merged; the result is one chunk there.
-
-    Attributes
-    ----------
-    axis : str
-        The attribute that is the axis.
-    of_block : callable
-        The partial results of a block, from where it begins on the axis and the attributes.
-    merge : callable
-        Of partial results that follow one another, and the attributes.
-    """
+    """Partial results of the blocks along an axis are merged; the result is one chunk there."""
 
     axis: str
+    """The attribute that is the axis."""
     of_block: Callable[[Array, int, Attributes], Part]
+    """The partial results of a block, from where it begins on the axis and the attributes."""
     merge: Callable[[Sequence[Part], Attributes], Part]
+    """One partial result for several that follow one another."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Each block gives rows, in row-major order of the elements.
-
-    Attributes
-    ----------
-    mark : callable
-        What of a block is enough to know.
-    of_block : callable
-        The rows of a block, or of its marks, from where it begins and the attributes.
-    """
+    """Each block gives rows, in row-major order of the elements."""
 
     mark: Callable[[Array], Array]
+    """A smaller array that has the same rows as a block."""
     of_block: Callable[[Array, Sequence[int], Attributes], Array]
+    """The rows of a block, or of its marks, from where it begins and the attributes."""
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """The second operand names elements of the first, which are read, or written to.
-
-    Attributes
-    ----------
-    points : callable
-        How they do: `Pointing` from operands and attributes.
-    writes : bool
-        Whether there are updates.
-    """
+    """The second operand names elements of the first, which are read, or written to."""
 
     points: Callable[[Sequence[Array], Attributes], Pointing]
+    """How indices name elements, from operands and attributes."""
     writes: bool = False
+    """Whether there are updates."""
 
 
 Chunking = Blockwise | Tree | Rows | Indexed

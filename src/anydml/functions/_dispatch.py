@@ -17,7 +17,7 @@ from anydml.core._json import did_you_mean
 from anydml.core.errors import ArgumentTypeError
 from anydml.functions._function import FunctionSpec, function_specs
 from anydml.functions._memory import on_memory
-from anydml.libraries import has_no_memory, namespace_of
+from anydml.libraries import has_no_memory
 
 Call = Callable[[tuple[Any, ...], Any], Any]
 """Takes the function's arguments without ``out``, and ``out``."""
@@ -91,7 +91,10 @@ def _on_memory(spec: FunctionSpec) -> Call:
 
 @cache
 def function_of(
-    module: str, name: str, call_of: Callable[[FunctionSpec], Call]
+    module: str,
+    name: str,
+    call_of: Callable[[FunctionSpec], Call],
+    asarray: Callable[[Any], Any],
 ) -> Callable[..., Any]:
     """An array function by its name that calls one library's integration whatever it gets."""
     spec = function_specs().get(name)
@@ -108,7 +111,7 @@ def function_of(
         if composes & {*bound.arguments}:  # by calls of the function on arrays of the library
             operand = spec.operands[0]
             given = bound.arguments[operand]
-            array = namespace_of(module.rpartition(".")[2]).asarray(given)
+            array = asarray(given)
             if str(getattr(given, "dtype", array.dtype)) != str(array.dtype):
                 raise ArgumentTypeError(
                     f"{operand}: expected a type that the library keeps, got {given.dtype}"

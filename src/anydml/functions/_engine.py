@@ -64,13 +64,7 @@ __all__ = [
 def infer(
     operator: OperatorClass, operands: Sequence[Array], attributes: Mapping[str, Any]
 ) -> Inferred:
-    """Apply the operator's shape rule; axes count from the start.
-
-    Raises
-    ------
-    ArgumentError
-        A rule that the operands or attributes break.
-    """
+    """Apply the operator's shape rule; raise `ArgumentError` for a rule that is broken."""
     inferred = operator.infer([ArraySpec(tuple(a.shape), a.dtype) for a in operands], attributes)
     for violation in inferred.violations[:1]:
         got = violation.got if isinstance(violation.got, str) else short_repr(violation.got)
@@ -95,25 +89,10 @@ def run(
     axes: Sequence[int],
     output_is_private: bool = True,
 ) -> None:
-    """Run the operator's kernel.
+    """Run the operator's kernel on arrays in natural form.
 
-    Parameters
-    ----------
-    operator : descriptor class
-        Of the operator.
-    inputs, outputs : sequence of arrays
-        In the page's order, in natural form.
-    attributes : mapping
-        The kernel's attributes.
-    axes : sequence of int
-        The axes of the first input that indices point into.
-    output_is_private : bool, optional
-        Whether the outputs are discarded if an index is out of range.
-
-    Raises
-    ------
-    IndexOutOfRangeError
-        An index points outside its axis; outputs that are not private are as they were.
+    `axes` are those of the first input that indices point into. `IndexOutOfRangeError` leaves the
+    outputs as they were, if they are not private.
     """
     kernels = kernels_for([*inputs, *outputs])
     bad = kernels.execute(
@@ -132,19 +111,7 @@ def run_measured(
     x: Array,
     allocate: Callable[[int], Array],
 ) -> Array:
-    """Run the operator's kernel, where the data decide a size of its output.
-
-    Parameters
-    ----------
-    operator : descriptor class
-        Of the operator.
-    attributes : mapping
-        The kernel's attributes.
-    x : array
-        In natural form.
-    allocate : callable
-        Makes the output, once its size is known.
-    """
+    """Run the operator's kernel; `allocate` makes its output once its size is known."""
 
     def make(size: int) -> Array:
         output = allocate(size)
@@ -155,13 +122,7 @@ def run_measured(
 
 
 def scratch(call: str, make: Callable[[], Array]) -> Array:
-    """Call `make`, and report a failed allocation of a temporary array.
-
-    Raises
-    ------
-    AllocationError
-        It cannot be allocated.
-    """
+    """Call `make`; raise `AllocationError` if the temporary array cannot be allocated."""
     try:
         return make()
     except (MemoryError, ValueError):  # "array is too big"

@@ -170,13 +170,7 @@ class FunctionSpec:
         return dict(zip(self.kinds, values, strict=True))
 
     def infer(self, operands: Sequence[Array], attributes: Attributes) -> _engine.Inferred:
-        """Apply the operator's shape rule.
-
-        Raises
-        ------
-        ArgumentError
-            A rule that operands or attributes break.
-        """
+        """Apply the operator's shape rule; raise `ArgumentError` for a rule that is broken."""
         for name in self._types:
             if not isinstance(attributes[name], np.dtype):
                 attributes = {**attributes, name: type_named(attributes[name])}

@@ -21,7 +21,17 @@ def into_axes(
     """
     if isinstance(mode, str) and mode == "raise":
         return lookup, False
-    _check_mode(mode, lookup, data, axes)
+    if not isinstance(mode, str) or mode not in INDEX_MODES:
+        accepted = ", ".join(map(repr, INDEX_MODES))
+        raise ArgumentError(
+            f"mode: expected one of {accepted}, got "
+            f"{short_repr(mode)}{did_you_mean(mode, INDEX_MODES)}"
+        )
+    for axis in axes if mode != "clamp" else ():  # clamping: the operator's own rules
+        if data.shape[axis] == 0 and 0 not in lookup.shape:
+            raise ArgumentError(
+                f"x: expected an element for mode {mode!r}, got none: axis {axis} has no elements"
+            )
     if lib.knows_modes:
         return lookup, INDEX_MODES.index(mode)
     sizes = [data.shape[axis] for axis in axes]
@@ -46,20 +56,3 @@ def _moved(lib: Library, mode: Any, lookup: Array, size: Any) -> Array:
         return lib.where(beyond, (inside + missing) % size, inside)
     inside = lib.clip(signed, 0, size - 1)
     return inside if beyond is None else lib.where(beyond, size - 1, inside)
-
-
-def _check_mode(mode: Any, lookup: Any, data: Any, axes: Sequence[int]) -> None:
-    """Reject unknown modes, and modes that need an element on an empty axis."""
-    if not isinstance(mode, str) or mode not in INDEX_MODES:
-        accepted = ", ".join(map(repr, INDEX_MODES))
-        raise ArgumentError(
-            f"mode: expected one of {accepted}, got "
-            f"{short_repr(mode)}{did_you_mean(mode, INDEX_MODES)}"
-        )
-    if mode in ("raise", "clamp"):  # clamping: the operator's own rules
-        return
-    for axis in axes:
-        if data.shape[axis] == 0 and 0 not in lookup.shape:
-            raise ArgumentError(
-                f"x: expected an element for mode {mode!r}, got none: axis {axis} has no elements"
-            )

@@ -32,12 +32,7 @@ from anydml.libraries import (
 class Memory:
     """The library of one call (`anydml.functions._library.KernelLibrary`).
 
-    Parameters
-    ----------
-    spec : FunctionSpec
-        The function.
-    out : object
-        The arrays to write to, as the user passes them; None for new ones.
+    It writes to `out`, the arrays that the user passes, or to new ones.
     """
 
     __slots__ = ("_call", "_first", "_out", "_scratch", "_spec", "_targets", "_wrap")

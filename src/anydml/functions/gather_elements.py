@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, SupportsIndex, Unpack, overload
 
-import numpy as np
 from numpy import ndarray
 
 from anydml.core.errors import ArgumentError
@@ -16,34 +14,35 @@ from anydml.functions._blocks import Indexed, point_along
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._indexing import into_axes
-from anydml.functions._library import Library
+from anydml.functions._library import Array, Library
 from anydml.ops.gather_elements import GatherElements
 
 _quick = _engine.function_call(GatherElements.KERNEL)
 
 
-def _common_shapes(
-    axis: int, data: Any, lookup: Any, broadcast: Callable[..., Any] = np.broadcast_shapes
-) -> list[tuple[int, ...]]:
-    """The shapes that data and indices are broadcast to: common sizes off the axis."""
+def _broadcast(lib: Library, axis: int, data: Array, lookup: Array) -> tuple[Array, Array]:
+    """Broadcast data and indices to common sizes off the axis."""
     _arguments.same_rank(data, lookup)
     off = [(*a.shape[:axis], 1, *a.shape[axis + 1 :]) for a in (data, lookup)]
     try:
-        common = broadcast(*off)
+        common = lib.broadcast_shapes(*off)
     except (ValueError, RuntimeError):  # PyTorch's is a RuntimeError
         raise ArgumentError(
             f"indices: expected a shape that can be broadcast with {tuple(data.shape)} except on "
             f"axis {axis}, got {tuple(lookup.shape)}"
         ) from None
-    return [(*common[:axis], a.shape[axis], *common[axis + 1 :]) for a in (data, lookup)]
+    first, second = (
+        lib.broadcast_to(a, (*common[:axis], a.shape[axis], *common[axis + 1 :]))
+        for a in (data, lookup)
+    )
+    return first, second
 
 
 def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any, broadcast: Any) -> Call:
     data, lookup = rules.array_and_indices(lib, x, indices)
     number = _arguments.axis_of(axis, data if data.ndim else lib.reshape(data, (1,)))
     if _arguments.flag(broadcast, "broadcast") and data.ndim:
-        shapes = _common_shapes(number, data, lookup, lib.broadcast_shapes)
-        data, lookup = lib.broadcast_to(data, shapes[0]), lib.broadcast_to(lookup, shapes[1])
+        data, lookup = _broadcast(lib, number, data, lookup)
     is_scalar = data.ndim == 0 and lookup.ndim == 0
     if data.ndim == 0:  # one element on one axis, for indices of any shape
         lookup = lib.reshape(lookup, (1,)) if is_scalar else lookup

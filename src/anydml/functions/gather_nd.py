@@ -19,16 +19,12 @@ from anydml.ops.gather_nd import GatherND
 _quick = _engine.function_call(GatherND.KERNEL)
 
 
-def _indexed_axes(lookup: Any, batch: int, rank: int) -> range:
-    """The axes that tuples of indices point into, of those that there are."""
-    length = lookup.shape[-1] if lookup.ndim else 0
-    return range(max(batch, 0), min(batch + length, rank))
-
-
 def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Call:
     data, lookup = rules.array_and_indices(lib, x, indices)
     batch = _arguments.integer(batch_dims, "batch_dims")
-    lookup, clamp = into_axes(lib, mode, lookup, data, _indexed_axes(lookup, batch, data.ndim))
+    length = lookup.shape[-1] if lookup.ndim else 0
+    axes = range(max(batch, 0), min(batch + length, data.ndim))  # of those that there are
+    lookup, clamp = into_axes(lib, mode, lookup, data, axes)
     return Call((data, lookup), {"batch_dims": batch, "clamp": clamp})
 
 

@@ -27,28 +27,19 @@ _quick = _engine.function_call(NonzeroCoordinates.KERNEL)
 _COMPARED: Final = (*_arguments.ORDERED, "complex64", "complex128")
 
 
-def _check_size_and_fill(size: Any, fill_value: Any, limits: Any) -> tuple[int, int]:
-    """Check ``size=`` and ``fill_value=``.
-
-    `limits` are those of the coordinates' type, as `numpy.iinfo` gives them.
-    """
-    rows = _arguments.integer(size, "size")
-    if not 0 <= rows <= MOST_ELEMENTS:
-        raise ArgumentError(f"size: expected 0..2^48 rows, got {short_repr(rows)}")
-    fill = _arguments.integer(fill_value, "fill_value")
-    if not limits.min <= fill <= limits.max:
-        raise ArgumentError(
-            f"fill_value: expected a value that {limits.dtype} can hold, got {short_repr(fill)}"
-        )
-    return rows, fill
-
-
 def _prepare(lib: Library, x: Any, index_dtype: Any, size: Any, fill_value: Any) -> Call:
     data = lib.array(x, "x")
     kind = lib.index_type(index_dtype, data, data.shape)
     rows, fill = -1, 0  # as many rows as elements that are not zero
     if size is not None:
-        rows, fill = _check_size_and_fill(size, fill_value, lib.limits(kind))
+        rows = _arguments.integer(size, "size")
+        if not 0 <= rows <= MOST_ELEMENTS:
+            raise ArgumentError(f"size: expected 0..2^48 rows, got {short_repr(rows)}")
+        fill, limits = _arguments.integer(fill_value, "fill_value"), lib.limits(kind)
+        if not limits.min <= fill <= limits.max:
+            raise ArgumentError(
+                f"fill_value: expected a value that {limits.dtype} can hold, got {short_repr(fill)}"
+            )
     attributes = {"columns": data.ndim, "index_dtype": kind, "size": rows, "fill_value": fill}
     return Call((data,), attributes)
 

@@ -16,10 +16,11 @@ from anydml.libraries import dtype_name
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 
 
-def _check_lengths(array: Any) -> None:
+def _check_lengths(operands: rules.Arrays, attributes: Attributes) -> None:
     """Refuse lengths that are no integers."""
-    if array.dtype.kind not in "iu" and array.size:
-        raise ArgumentTypeError(f"lengths: expected integers, got {dtype_name(array.dtype)}")
+    _, lengths = operands
+    if lengths.dtype.kind not in "iu" and lengths.size:
+        raise ArgumentTypeError(f"lengths: expected integers, got {dtype_name(lengths.dtype)}")
 
 
 def _refuse_negative(counts: Array) -> None:
@@ -75,7 +76,7 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
     batch=rules.batch_along("reverse_subsequences"),
     derivatives=Derivatives(_gradient, rules.linear("reverse_subsequences"), rules.saves_second),
     program=_program,
-    check=lambda operands, a: _check_lengths(operands[1]),
+    check=_check_lengths,
     blocks=_in_blocks,
     value_checks={1: _refuse_negative},
 )

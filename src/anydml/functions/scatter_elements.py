@@ -19,21 +19,6 @@ from anydml.ops.scatter import Scatter
 _quick = _engine.function_call(Scatter.KERNEL)
 
 
-def _check_shapes(lookup: Any, values: Any) -> None:
-    """Refuse updates of one element that have not the shape of the indices."""
-    if values.shape != lookup.shape:
-        raise ArgumentError(
-            f"updates: expected shape {tuple(lookup.shape)} (the shape of indices), "
-            f"got {tuple(values.shape)}"
-        )
-
-
-def _updates_shape(axis: int, data: Any, lookup: Any) -> tuple[int, ...]:
-    """The shape that indices and updates are broadcast to: the sizes of the data off the axis."""
-    _arguments.same_rank(data, lookup)
-    return (*data.shape[:axis], lookup.shape[axis], *data.shape[axis + 1 :])
-
-
 def _prepare(
     lib: Library,
     x: Any,
@@ -48,13 +33,18 @@ def _prepare(
     is_scalar = data.ndim == 0
     number = _arguments.axis_of(axis, lib.reshape(data, (1,)) if is_scalar else data)
     if _arguments.flag(broadcast, "broadcast") and not is_scalar:
-        shape = _updates_shape(number, data, lookup)
+        _arguments.same_rank(data, lookup)
+        shape = (*data.shape[:number], lookup.shape[number], *data.shape[number + 1 :])
         lookup = _arguments.broadcast_with(lookup, shape, "indices", lib.broadcast_to)
         values = _arguments.broadcast_with(values, shape, "updates", lib.broadcast_to)
     elif values.ndim == 0:
         values = lib.broadcast_to(values, lookup.shape)
     if is_scalar:  # one element on one axis
-        _check_shapes(lookup, values)
+        if values.shape != lookup.shape:
+            raise ArgumentError(
+                f"updates: expected shape {tuple(lookup.shape)} (the shape of indices), "
+                f"got {tuple(values.shape)}"
+            )
         data, lookup, values = (lib.reshape(array, (-1,)) for array in (data, lookup, values))
     attributes = {
         "axis": number,

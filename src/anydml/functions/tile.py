@@ -20,9 +20,11 @@ from anydml.ops.tile import Tile
 _quick = _engine.function_call(Tile.KERNEL)
 
 
-def _normalize_repeats(data: Any, repeats: Any) -> tuple[Any, tuple[int, ...]]:
-    """Return the array with as many axes as there are repeats, and a repeat for each axis."""
-    counts = _repeats(repeats)
+def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
+    data = lib.array(x, "x")
+    if _arguments.is_number(repeats):
+        repeats = (repeats,)
+    counts = _arguments.integers(repeats, "repeats", "an integer or a sequence of integers")
     missing = len(counts) - data.ndim
     if data.ndim > MOST_AXES:
         raise ArgumentError(f"x: expected at most {MOST_AXES} axes, got {data.ndim}")
@@ -30,19 +32,7 @@ def _normalize_repeats(data: Any, repeats: Any) -> tuple[Any, tuple[int, ...]]:
         raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
     if missing > 0:
         data = data.reshape((1,) * missing + data.shape)
-    return data, (1,) * -missing + counts
-
-
-def _repeats(repeats: Any) -> tuple[int, ...]:
-    if _arguments.is_number(repeats):
-        return (_arguments.integer(repeats, "repeats"),)
-    found = _arguments.take_at_most(repeats, "repeats", "an integer or a sequence of integers")
-    return tuple(_arguments.integer(value, f"repeats[{i}]") for i, value in enumerate(found))
-
-
-def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
-    data, counts = _normalize_repeats(lib.array(x, "x"), repeats)
-    return Call((data,), {"repeats": counts})
+    return Call((data,), {"repeats": (1,) * -missing + counts})
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

@@ -13,15 +13,17 @@ from anydml.functions._dispatch import function_of
 from anydml.functions._function import function_specs
 
 with name_missing_package("anydml.jax", "anydml[jax]"):
+    from jax.numpy import asarray as _asarray
+
+    from anydml.devices.backends._xla_calls import TARGET
     from anydml.jax._eager import call_of
-    from anydml.jax._kernels import TARGET
 
 __all__ = ["TARGET"]
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """An array function that makes arrays of JAX of all operands."""
-    return function_of(__name__, name, call_of)
+    return function_of(__name__, name, call_of, _asarray)
 
 
 def __dir__() -> list[str]:

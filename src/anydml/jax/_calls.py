@@ -6,7 +6,7 @@ in reverse, and have the same bits on every run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import jax
@@ -18,9 +18,8 @@ from anydml.core.errors import ArgumentError
 from anydml.core.program import Dynamic
 from anydml.functions._blocks import Composed
 from anydml.functions._function import SPECS, Attributes, FunctionSpec
-from anydml.jax import _kernels
-from anydml.jax._kernels import Traced
-from anydml.jax._namespace import Namespace
+from anydml.jax import _namespace
+from anydml.jax._namespace import Namespace, Traced
 
 PRIMITIVE: Final[Any] = Primitive("anydml")
 """A call as JAX knows it: the function's name, its attributes, and the most threads it may use."""
@@ -35,7 +34,7 @@ def call(
     spec: FunctionSpec, operands: Sequence[Traced], attributes: Attributes
 ) -> Sequence[Traced]:
     """The results of a function of normalized operands."""
-    limit = _kernels.threads.get()
+    limit = _namespace.threads.get()
     if limit is None and isinstance(spec.blocks, Composed):
         # Code that JAX can fuse and differentiate.
         return spec.blocks.rule(namespace, operands, attributes)
@@ -49,13 +48,7 @@ namespace: Final = Namespace(call)
 
 
 def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
-    """A call of the function in traced code: takes its arguments without ``out``.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        An argument has an invalid type, shape or value.
-    """
+    """Call the function in traced code, with its arguments without ``out``."""
     operands, attributes, is_scalar = spec.prepare(namespace, *arguments)
     spec.check(operands, attributes)
     for shape, _ in spec.outputs_of(operands, attributes):
@@ -69,18 +62,21 @@ def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
     return spec.finished([namespace.reshape(y, ()) for y in results] if is_scalar else results)
 
 
-def _computed(*operands: Traced, function: str, attributes: Any, threads: int) -> Sequence[Traced]:
-    spec = SPECS[function]
-    token = _kernels.threads.set(threads)
-    try:
-        return spec.program(namespace, spec, operands, spec.named(attributes))
-    finally:
-        _kernels.threads.reset(token)
+def _call_of(parameters: Mapping[str, Any]) -> tuple[FunctionSpec, Attributes]:
+    """Return the function and the attributes that the primitive's parameters name."""
+    spec = SPECS[parameters["function"]]
+    return spec, spec.named(parameters["attributes"])
 
 
-def _avals(*operands: Any, function: str, attributes: Any, threads: int) -> Sequence[Any]:
-    spec = SPECS[function]
-    outputs = spec.outputs_of(operands, spec.named(attributes))
+def _computed(*operands: Traced, **parameters: Any) -> Sequence[Traced]:
+    spec, attributes = _call_of(parameters)
+    with _namespace.at_most(parameters["threads"]):
+        return spec.program(namespace, spec, operands, attributes)
+
+
+def _avals(*operands: Any, **parameters: Any) -> Sequence[Any]:
+    spec, attributes = _call_of(parameters)
+    outputs = spec.outputs_of(operands, attributes)
     sources = spec.results[:1] * len(outputs) if spec.lists_results else spec.results
     return [
         jax.core.ShapedArray(shape, np.dtype(kind), weak_type=_is_weak(spec, operands, source))
@@ -97,23 +93,16 @@ def _is_weak(spec: FunctionSpec, operands: Sequence[Any], source: Any) -> bool:
     return bool(operands[spec.operands.index(source)].weak_type)
 
 
-def _batched(
-    operands: Sequence[Traced],
-    dims: Sequence[int | None],
-    *,
-    function: str,
-    attributes: Any,
-    threads: int,
-) -> Any:
+def _batched(operands: Sequence[Traced], dims: Sequence[int | None], **parameters: Any) -> Any:
+    spec, attributes = _call_of(parameters)
     pairs = zip(operands, dims, strict=True)
     size = next(operand.shape[dim] for operand, dim in pairs if dim is not None)
-    spec = SPECS[function]
-    return spec.batch(namespace, operands, dims, size, spec.named(attributes))
+    return spec.batch(namespace, operands, dims, size, attributes)
 
 
 def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **parameters: Any) -> Any:
     """The results, and what becomes of tangents: `Zero` if there is none."""
-    spec = SPECS[parameters["function"]]
+    spec, attributes = _call_of(parameters)
     results = PRIMITIVE.bind(*primals, **parameters)
     known = [None if type(tangent) is ad.Zero else tangent for tangent in tangents]
     moved: Sequence[Traced | None] = [None] * len(results)
@@ -121,7 +110,7 @@ def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **parameters: 
     if rule is not None and namespace.is_real_or_complex(results[0]):
         chosen = known if spec.lists_operands else [known[i] for i in rule.of]
         if any(tangent is not None for tangent in chosen):
-            saved = spec.saved(primals, results, spec.named(parameters["attributes"]))
+            saved = spec.saved(primals, results, attributes)
             moved = rule.tangent(namespace, saved, known)
     return results, [
         ad.Zero(jax.typeof(result).to_tangent_aval()) if tangent is None else tangent
@@ -130,15 +119,15 @@ def _tangents(primals: Sequence[Traced], tangents: Sequence[Any], **parameters: 
 
 
 def _transposed(
-    cotangents: Sequence[Any], *operands: Any, function: str, attributes: Any, threads: int
+    cotangents: Sequence[Any], *operands: Any, **parameters: Any
 ) -> Sequence[Traced | None]:
     """The cotangents of the operands in which a call is linear, which are those not known."""
     needs = [ad.is_undefined_primal(operand) for operand in operands]
     if type(cotangents[0]) is ad.Zero:
         return [None] * len(operands)
-    spec = SPECS[function]
+    spec, attributes = _call_of(parameters)
     known = [x.aval if need else x for x, need in zip(operands, needs, strict=True)]
-    saved = spec.saved(known, (), spec.named(attributes))
+    saved = spec.saved(known, (), attributes)
     assert spec.derivatives is not None
     found = spec.derivatives.gradient(namespace, saved, cotangents, needs)
     return [one if need else None for one, need in zip(found, needs, strict=True)]

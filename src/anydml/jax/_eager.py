@@ -14,10 +14,10 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ArgumentError, ArgumentTypeError
 from anydml.devices import threads
 from anydml.devices.backends import cuda
+from anydml.devices.backends._xla_calls import failures
 from anydml.functions._arguments import members_of
 from anydml.functions._function import FunctionSpec
 from anydml.functions._memory import on_memory
-from anydml.jax import _kernels
 from anydml.jax._calls import UnknownSizeError
 from anydml.jax._namespace import ARRAY
 from anydml.jax._programs import DEFAULT, Programs, freeze
@@ -96,7 +96,7 @@ def _on_host(
 def _translate(spec: FunctionSpec, arrays: Sequence[Any], error: Exception) -> NoReturn:
     """Raise this package's own error for one of JAX's, where it has one."""
     text = str(error)
-    for failure in reversed(_kernels.failures):
+    for failure in reversed(failures):
         if str(failure) in text:
             raise copy(failure) from error
     for i, array in enumerate(arrays):

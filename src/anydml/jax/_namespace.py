@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias
 
 import jax
 import numpy as np
@@ -13,11 +14,11 @@ from jax import numpy as jnp
 
 from anydml import libraries as arrays
 from anydml.core.errors import ArgumentError
+from anydml.devices.backends import cuda
+from anydml.devices.backends._xla_calls import custom_call
 from anydml.engines._jax import x64
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
-from anydml.jax import _kernels
-from anydml.jax._kernels import Traced
 from anydml.libraries import (
     as_operand,
     as_type,
@@ -26,6 +27,26 @@ from anydml.libraries import (
     reject_dask,
     to_counterpart,
 )
+
+Traced: TypeAlias = Any
+"""An array of JAX, traced or not: the package's types are not needed to check this one."""
+
+threads: Final[ContextVar[int | None]] = ContextVar("anydml.jax.threads", default=None)
+"""The most threads of the calls in the program that is being made (0: what the process says when
+they run); None in the user's traced code."""
+
+cuda.configure()
+
+
+@contextmanager
+def at_most(limit: int | None) -> Iterator[None]:
+    """Set `threads` while a program is made."""
+    token = threads.set(limit)
+    try:
+        yield
+    finally:
+        threads.reset(token)
+
 
 with jax.ensure_compile_time_eval():  # the first import may come from code that is being traced
     _EMPTY: Final = jnp.zeros(0)
@@ -75,15 +96,10 @@ def _typed(value: Traced, name: str) -> Traced:
 
 
 class Namespace:
-    """`MovingLibrary` and `KernelLibrary` of `anydml.functions._function` for JAX.
+    """`MovingLibrary` and `KernelLibrary` of `anydml.functions._library` for JAX.
 
     Without what only gradients of composed functions need, which JAX differentiates itself.
-
-    Parameters
-    ----------
-    call : callable
-        Calls an array function on normalized operands: takes its specification, operands and
-        attributes.
+    `call` calls an array function on normalized operands.
     """
 
     knows_modes = in_memory = False
@@ -206,7 +222,17 @@ class Namespace:
 
     # ---- programs
 
-    run = staticmethod(_kernels.run)
+    def run(
+        self,
+        operator: Any,
+        operands: Sequence[Traced],
+        outputs: Sequence[Any],
+        attributes: Any,
+        axes: Sequence[int],
+        scratch: bool,
+    ) -> list[Traced]:
+        limit = threads.get() or 0
+        return custom_call(operator.KERNEL, operands, outputs, attributes, axes, limit)
 
     def full(self, shape: Sequence[int], value: Any, like: Any) -> Traced:
         return jnp.full(shape, value, like.dtype)

@@ -20,7 +20,7 @@ from anydml._native import native
 from anydml.devices import threads
 from anydml.functions._function import FunctionSpec
 from anydml.functions._memory import on_memory
-from anydml.jax import _kernels
+from anydml.jax import _namespace
 from anydml.jax._calls import call, trace
 from anydml.jax._namespace import ARRAY, HostNamespace
 from anydml.libraries import as_numpy
@@ -40,23 +40,16 @@ Program = tuple[Compute, bool]
 
 
 class Programs:
-    """The programs of a function's calls.
-
-    Attributes
-    ----------
-    by_key : dict
-        The programs by the keys of their calls (`native.call_key`), in which operands count by
-        their types. The key of a call that cannot be found again is None.
-    count : int
-        How many arguments are operands; a list of them is one.
-    default : object
-        The default value of the last operand.
-    """
+    """The programs of a function's calls."""
 
     def __init__(self, spec: FunctionSpec) -> None:
         names = [*signature(spec.prepare).parameters][1:]
+        # By keys of calls (`native.call_key`), in which operands count by their types. The key of a
+        # call that cannot be found again is None.
         self.by_key: dict[Any, Program] = {}
+        # How many arguments are operands; a list of them is one.
         self.count = 1 if spec.lists_operands else len(spec.operands)
+        # The default value of the last operand.
         self.default = signature(spec.function).parameters[names[self.count - 1]].default
         self._spec = spec
         self._compiled: dict[Any, Compute] = {}  # by keys without the types of operands
@@ -158,11 +151,8 @@ def program_of(function: Callable[..., Any]) -> Any:
     limit = threads.of_context()
 
     def traced(*operands: Any) -> Any:
-        token = _kernels.threads.set(limit)
-        try:
+        with _namespace.at_most(limit):
             return function(*operands)
-        finally:
-            _kernels.threads.reset(token)
 
     return jax.jit(traced)
 
@@ -170,10 +160,7 @@ def program_of(function: Callable[..., Any]) -> Any:
 def freeze(value: Any) -> Any:
     """An argument that is not a number, a string or a list, as part of a key.
 
-    Raises
-    ------
-    TypeError
-        A value of which equal ones may differ, or whose members may change.
+    `TypeError` if equal values may differ, or members may change.
     """
     if isinstance(value, np.dtype | type | Enum):
         return value

@@ -8,7 +8,6 @@ imported: an array of theirs that comes in shows that it is loaded.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ import numpy as np
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentTypeError
 from anydml.libraries import _cupy, _dlpack, _jax, _numpy, _torch
-from anydml.libraries._base import MOST_AXES, Array, Library, Wrap, check_unlabelled
+from anydml.libraries._base import MOST_AXES, Array, Library, Wrap, check_unlabelled, class_of
 from anydml.libraries._device import (
     DeviceArray,
     address_of,
@@ -25,7 +24,6 @@ from anydml.libraries._device import (
     packed_strides,
     stand_in,
 )
-from anydml.libraries._lazy import has_no_memory, reject_dask
 from anydml.libraries._numpy import unmasked
 from anydml.libraries._torch import is_symbol, is_true
 from anydml.libraries._types import (
@@ -46,7 +44,6 @@ LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
 
 __all__ = [
-    "LIBRARIES",
     "MOST_AXES",
     "Array",
     "DeviceArray",
@@ -67,7 +64,6 @@ __all__ = [
     "is_added",
     "is_symbol",
     "is_true",
-    "namespace_of",
     "own_type",
     "packed_strides",
     "promoted",
@@ -80,27 +76,26 @@ __all__ = [
 ]
 
 
-_NAMESPACES: Final = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy", "cupy": "cupy",
-                      "dask": "dask.array"}  # fmt: skip
+def has_no_memory(value: Any) -> bool:
+    """Whether the value is lazy or traced: a dask array, or a tracer of JAX."""
+    return _is_dask(value) or _jax.is_tracer(value)
 
 
-def namespace_of(*modules: str) -> Any:
-    """The namespace of the functions of a loaded library, from modules of it; else NumPy's."""
-    for module in modules:
-        name = _NAMESPACES.get(module.partition(".")[0])
-        if name is not None:
-            return sys.modules[name]
-    return np
+def reject_dask(value: Any, name: str) -> None:
+    """Reject a dask array where converting it would compute it without being asked."""
+    if _is_dask(value):
+        raise ArgumentTypeError(
+            f"{name}: expected an array in memory, got a dask array; call {name}.compute(), or "
+            f"make the first operand a dask array"
+        )
+
+
+def _is_dask(value: Any) -> bool:
+    return isinstance(value, class_of("dask.array", "Array"))
 
 
 def as_numpy(value: Any, name: str) -> Array:
-    """The value as a NumPy array, without a copy where it is an array already.
-
-    Raises
-    ------
-    ArgumentTypeError
-        Not an array or array-like of numbers, or not in memory that the CPU reads.
-    """
+    """The value as a NumPy array, without a copy where it is an array already."""
     array = as_operand(value, name)[0]
     if isinstance(array, DeviceArray):
         raise ArgumentTypeError(
@@ -132,24 +127,12 @@ def index_type(value: Any) -> np.dtype[Any]:
 
 
 def check_dtype(value: Any, dtype: np.dtype[Any], name: str) -> None:
-    """Refuse a type that an array's library would change; the message begins with `name`.
-
-    Raises
-    ------
-    ArgumentTypeError
-        A type that results of the library's kind would not keep.
-    """
+    """Refuse a type that an array's library would change; the message begins with `name`."""
     _library_of(value).check_dtype(dtype, name)
 
 
 def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
-    """The type that an array's library joins these types into.
-
-    Raises
-    ------
-    ArgumentTypeError
-        There is none; the message begins with `name`.
-    """
+    """The type that an array's library joins these types into; messages begin with `name`."""
     try:
         return _library_of(value).promoted(dtypes)
     except ArgumentTypeError:

@@ -27,32 +27,17 @@ class Library(Protocol):
     def as_operand(self, value: Any, name: str) -> tuple[Array, Wrap]:
         """The array as a NumPy array of the same memory, and how to make a result of its kind.
 
-        Raises
-        ------
-        ArgumentTypeError
-            No plain memory that the CPU reads; the message begins with `name`.
+        An array without plain memory is refused; messages begin with `name`.
         """
 
     def index_type(self) -> np.dtype[Any]:
         """The type of the indices that its users index with."""
 
     def check_dtype(self, dtype: np.dtype[Any], name: str) -> None:
-        """Refuse a type that results of the library would not keep; the message begins with `name`.
-
-        Raises
-        ------
-        ArgumentTypeError
-            A type that the library would change without a word.
-        """
+        """Refuse a type that the library would change without a word."""
 
     def promoted(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-        """The type that the library joins these types into.
-
-        Raises
-        ------
-        TypeError
-            There is none.
-        """
+        """The type that the library joins these types into; `TypeError` if there is none."""
 
     def bump_version(self, value: Any) -> None:
         """Tell the library that an array of its own has been written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,48 +23,26 @@ class Flags(NamedTuple):
     writeable: bool
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class DeviceArray:
-    """An array of a library on a GPU, with the names that an ndarray has for the same things.
+    """An array of a library on a GPU, with the names that an ndarray has for the same things."""
 
-    Not changed once it is made; no dataclass, as one is made for every operand of a call.
-
-    Parameters
-    ----------
-    address : int
-        Of the first element.
-    dtype : numpy.dtype
-        Of the elements.
-    shape, strides : tuple of int
-        Strides are in bytes.
-    device : int
-        The GPU's number.
-    stream : int
-        The stream that its library works on now.
-    owner : object
-        The library's own array: what a caller gets back, and what keeps the memory alive.
-    make : callable
-        Makes a new array of a shape and type by the same library, on the same GPU.
-    writeable : bool
-        Whether it may be an output.
-    """
-
-    __slots__ = (
-        "address", "device", "dtype", "make", "owner", "shape", "stream", "strides", "writeable",
-    )  # fmt: skip
-
-    def __init__(self, address: int, dtype: np.dtype[Any], shape: Shape, strides: Shape,
-                 device: int, stream: int, owner: Any,
-                 make: Callable[[Shape, np.dtype[Any]], DeviceArray],
-                 writeable: bool = True) -> None:  # fmt: skip
-        self.address = address
-        self.dtype = dtype
-        self.shape = shape
-        self.strides = strides
-        self.device = device
-        self.stream = stream
-        self.owner = owner
-        self.make = make
-        self.writeable = writeable
+    address: int
+    """The address of the first element."""
+    dtype: np.dtype[Any]
+    shape: Shape
+    strides: Shape
+    """The strides, in bytes."""
+    device: int
+    """The number of the GPU."""
+    stream: int
+    """The stream that its library works on now."""
+    owner: Any
+    """The library's own array: what a caller gets back, and what keeps the memory alive."""
+    make: Callable[[Shape, np.dtype[Any]], DeviceArray]
+    """Makes a new array of a shape and type by the same library, on the same GPU."""
+    writeable: bool = True
+    """Whether it may be an output."""
 
     def _like(self, dtype: np.dtype[Any], shape: Shape, strides: Shape) -> DeviceArray:
         return DeviceArray(self.address, dtype, shape, strides, self.device, self.stream,
@@ -138,13 +117,7 @@ class DeviceArray:
         return self._like(self.dtype, new_shape, strides)
 
     def broadcast_to(self, shape: Shape) -> DeviceArray:
-        """Broadcast the array to a shape.
-
-        Raises
-        ------
-        ValueError
-            A shape that it cannot be broadcast to.
-        """
+        """Broadcast the array to a shape, or raise `ValueError`."""
         if np.broadcast_shapes(self.shape, shape) != tuple(shape):
             raise ValueError(f"expected a shape that {self.shape} can be broadcast to, got {shape}")
         added = len(shape) - self.ndim

@@ -58,22 +58,11 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
 
 
 class _Integers:
-    """A producer whose elements NumPy takes: as integers, if it lacks their type.
-
-    Parameters
-    ----------
-    value : object
-        The producer.
-
-    Attributes
-    ----------
-    name : str or None
-        The type that NumPy lacks, once the memory has been handed out.
-    """
+    """A producer whose elements NumPy takes: as integers, if it lacks their type."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
-        self.name: str | None = None
+        self.name: str | None = None  # of the type, once the memory has been handed out
 
     def __dlpack_device__(self) -> Any:
         return self._value.__dlpack_device__()

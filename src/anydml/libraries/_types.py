@@ -79,10 +79,7 @@ def to_internal_dtype(array: Array) -> Array:
 def counterpart(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     """Return the type of `ml_dtypes` for one that NumPy lacks; others unchanged.
 
-    Raises
-    ------
-    ArgumentTypeError
-        `ml_dtypes` is not installed, or too old; the message begins with `name`.
+    The message of a missing or too old `ml_dtypes` begins with `name`.
     """
     if not is_added(dtype):
         return dtype
@@ -108,15 +105,7 @@ def to_counterpart(array: Array) -> Array:
 
 
 def as_type(array: Array, dtype: Any, name: str) -> Array:
-    """A copy of an operand as another type.
-
-    Raises
-    ------
-    ArgumentTypeError
-        Not in memory that the CPU reads, or a type without numbers.
-    AllocationError
-        The copy cannot be allocated.
-    """
+    """A copy of an operand as another type."""
     target = np.dtype(dtype)
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
