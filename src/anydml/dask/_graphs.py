@@ -21,7 +21,9 @@ from dask.utils import parse_bytes
 from anydml._native import INDEX_TYPES
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._arguments import index_array, same_type
-from anydml.libraries import DeviceArray, as_operand, to_counterpart
+from anydml.libraries import as_operand
+from anydml.libraries._device import DeviceArray
+from anydml.libraries._types import to_counterpart
 
 Lazy: TypeAlias = Any
 """A dask array: the package has no types."""

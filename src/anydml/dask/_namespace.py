@@ -16,7 +16,8 @@ from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
-from anydml.libraries import check_dtype, counterpart, promoted
+from anydml.libraries import check_dtype, promoted
+from anydml.libraries._types import counterpart
 
 
 class Namespace:

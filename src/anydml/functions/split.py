@@ -17,7 +17,7 @@ from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Library
-from anydml.libraries import is_true
+from anydml.libraries._torch import is_true
 from anydml.ops.split import Split
 
 _quick = _engine.function_call(Split.KERNEL)
