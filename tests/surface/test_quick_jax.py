@@ -16,7 +16,7 @@ from support import assert_same_bits, jax_64_bits
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
-from anydml.jax import _programs  # noqa: E402 (where there is JAX)
+from anydml.jax import _eager  # noqa: E402 (where there is JAX)
 
 INDICES = np.array([1, 0, -1], np.int32)
 KIND = type(jnp.zeros(0))
@@ -211,7 +211,7 @@ def test_num_threads_of_a_block():
             return "threads=3" in str(jax.make_jaxpr(call)(plain()))
 
     with dml.num_threads(3):  # what a call in a block compiles
-        program = _programs.program_of(lambda x: dml.top_k(x, 1))
+        program = _eager.program_of(lambda x: dml.top_k(x, 1))
     assert threads_of(program)
     assert not threads_of(lambda x: dml.top_k(x, 1))
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from dask.array import zeros_like
 from dask.array.utils import meta_from_array
+from dask.task_spec import List
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
@@ -103,7 +104,7 @@ def _merged(
             groups = [found[i : i + FAN_IN] for i in range(0, len(found), FAN_IN)]
             found = [
                 _graphs.put(layer, (f"{name}-merged", level, i, *at), tree.merge,
-                            _graphs.as_list(group), attributes)
+                            List(*group), attributes)
                 for i, group in enumerate(groups)
             ]  # fmt: skip
             level += 1

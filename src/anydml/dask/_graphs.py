@@ -10,18 +10,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from dask import config
 from dask.array import Array as _Array
-from dask.array import broadcast_to, concatenate, from_array, full_like, zeros_like
+from dask.array import broadcast_to, concatenate, full_like, zeros_like
 from dask.array.core import normalize_chunks
 from dask.array.utils import meta_from_array
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
-from dask.task_spec import Alias, List, Task, TaskRef
+from dask.task_spec import Alias, Task, TaskRef
 from dask.utils import parse_bytes
-
-from anydml._native import INDEX_TYPES
-from anydml.core.errors import ArgumentError, ArgumentTypeError
-from anydml.functions._arguments import index_array, same_type
-from anydml.libraries import DeviceArray, as_operand, to_counterpart
 
 Lazy: TypeAlias = Any
 """A dask array: the package has no types."""
@@ -42,44 +37,6 @@ def is_lazy(value: Any) -> bool:
     return isinstance(value, _Array)
 
 
-def lazy(value: Any, name: str) -> Lazy:
-    """An operand as a dask array of known sizes and a type of this machine's byte order."""
-    if not is_lazy(value):
-        array, _ = as_operand(value, name)
-        held = value if isinstance(array, DeviceArray) else to_counterpart(array)
-        return from_array(held, chunks="auto" if array.size else -1, asarray=False)
-    if not isinstance(value.dtype, np.dtype):  # as of PyTorch's tensors
-        kind = type(meta_from_array(value))
-        raise ArgumentTypeError(
-            f"{name}: expected a dask array of NumPy or CuPy arrays, got chunks of class "
-            f"{kind.__module__}.{kind.__qualname__}; use {name}.map_blocks(np.asarray, "
-            f"dtype=..)"
-        )
-    meta = to_counterpart(as_operand(meta_from_array(value), name)[0])
-    for axis, size in enumerate(value.shape):
-        if math.isnan(size):
-            raise ArgumentError(
-                f"{name}: expected known sizes, got an unknown one on axis {axis}; "
-                f"call {name}.compute_chunk_sizes() first"
-            )
-    array = value if value.dtype == meta.dtype else value.astype(meta.dtype)
-    # Dask's own functions make mistakes with chunks that have no elements.
-    full = tuple(tuple(size for size in sizes if size) or (0,) for sizes in array.chunks)
-    return array if full == array.chunks else rechunked(array, full)
-
-
-def lazy_as(value: Any, name: str, of: Lazy, of_name: str = "x") -> Lazy:
-    """An operand that must have another's type; numbers and lists take it on where they fit."""
-    if is_lazy(value):
-        array = lazy(value, name)
-        meta = meta_from_array(array)
-        same_type(meta, meta, name, of, of_name)
-        return array
-    array, _ = as_operand(value, name)
-    array = same_type(array, value, name, of, of_name)
-    return lazy(value if isinstance(array, DeviceArray) else array, name)
-
-
 def broadcast(array: Any, shape: Sequence[int]) -> Any:
     """Broadcast a dask array, or one in memory, to a shape."""
     if not is_lazy(array):
@@ -90,17 +47,6 @@ def broadcast(array: Any, shape: Sequence[int]) -> Any:
     if 0 in shape:
         return zeros_like(array, shape=shape, chunks=-1)
     return broadcast_to(array, shape)
-
-
-def indices(value: Any, name: str) -> Any:
-    """An operand that holds indices: in host memory, where it is there, or a dask array."""
-    if not is_lazy(value):
-        held = index_array(value, name)
-        return lazy(value, name) if isinstance(held, DeviceArray) else held
-    array = lazy(value, name)
-    if array.dtype.name in INDEX_TYPES:
-        return array
-    return array.astype(index_array(meta_from_array(array), name).dtype)
 
 
 def layer_name(function: str, *arguments: Any) -> str:
@@ -122,11 +68,6 @@ def bounds(sizes: Sequence[int]) -> list[tuple[int, int]]:
 def block(array: Lazy, at: Position) -> Any:
     """A reference to a block."""
     return TaskRef((array.name, *at))
-
-
-def as_list(references: Sequence[Any]) -> Any:
-    """Several references as one argument."""
-    return List(*references)
 
 
 def put(layer: Layer, key: tuple[Any, ...], function: Callable[..., Any], *arguments: Any) -> Any:
@@ -215,18 +156,6 @@ def corners(limits: Sequence[Sequence[tuple[int, int]]], at: Position) -> tuple[
     """The low and the high corner of a block."""
     spans = [limits[axis][i] for axis, i in enumerate(at)]
     return [low for low, _ in spans], [high for _, high in spans]
-
-
-def raveled(array: Lazy) -> Lazy:
-    """The elements in row-major order, a chunk for each block."""
-    array = in_order(array, array.ndim)
-    name = layer_name("ravel", array.name)
-    layer: Layer = {}
-    sizes = []
-    for i, at in enumerate(blocks(array.chunks)):
-        put(layer, (name, i), np.ravel, block(array, at))
-        sizes.append(math.prod(array.chunks[axis][n] for axis, n in enumerate(at)))
-    return new_array(name, layer, [array], (tuple(sizes),), array, array.dtype)
 
 
 def joined(parts: Sequence[Lazy], axis: int) -> Lazy:

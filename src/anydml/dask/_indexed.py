@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from dask.array import broadcast_to, from_array, zeros_like
 from dask.array.utils import meta_from_array
+from dask.task_spec import List
 
 from anydml.dask import _graphs
 from anydml.dask._graphs import Chunks, Lazy, Position
@@ -161,7 +162,7 @@ def read_indexed(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -
             for i, (source, span) in enumerate(zip(sources, spans, strict=True))
         ]  # fmt: skip
         shape = tuple(sizes[i] for sizes, i in zip(chunks, at, strict=True))
-        rest = (_graphs.as_list(parts), where, places.pointing, spans, shape, meta)
+        rest = (List(*parts), where, places.pointing, spans, shape, meta)
         _graphs.put(layer, (name, *at), _block_tasks.join_parts, *rest)
     return [_graphs.new_array(name, layer, [x, places.array], chunks, x, x.dtype)]
 

@@ -5,18 +5,23 @@ Indices in memory stay there: NumPy's functions take dask arrays as well.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from dask.array import arange, take
+from dask.array import arange, from_array, take
 from dask.array.utils import meta_from_array
 
+from anydml._native import INDEX_TYPES
+from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
-from anydml.libraries import check_dtype, counterpart, promoted
+from anydml.libraries import as_operand, check_dtype, promoted
+from anydml.libraries._device import DeviceArray
+from anydml.libraries._types import counterpart, to_counterpart
 
 
 class Namespace:
@@ -33,13 +38,49 @@ class Namespace:
     # ---- arguments
 
     def array(self, value: Any, name: str, like: Lazy | None = None) -> Lazy:
-        return _graphs.lazy(value, name)
+        """Return a dask array of known sizes and a type of this machine's byte order."""
+        if not _graphs.is_lazy(value):
+            array, _ = as_operand(value, name)
+            held = value if isinstance(array, DeviceArray) else to_counterpart(array)
+            return from_array(held, chunks="auto" if array.size else -1, asarray=False)
+        if not isinstance(value.dtype, np.dtype):  # as of PyTorch's tensors
+            kind = type(meta_from_array(value))
+            raise ArgumentTypeError(
+                f"{name}: expected a dask array of NumPy or CuPy arrays, got chunks of class "
+                f"{kind.__module__}.{kind.__qualname__}; use {name}.map_blocks(np.asarray, "
+                f"dtype=..)"
+            )
+        meta = to_counterpart(as_operand(meta_from_array(value), name)[0])
+        for axis, size in enumerate(value.shape):
+            if math.isnan(size):
+                raise ArgumentError(
+                    f"{name}: expected known sizes, got an unknown one on axis {axis}; "
+                    f"call {name}.compute_chunk_sizes() first"
+                )
+        array = value if value.dtype == meta.dtype else value.astype(meta.dtype)
+        # Dask's own functions make mistakes with chunks that have no elements.
+        full = tuple(tuple(size for size in sizes if size) or (0,) for sizes in array.chunks)
+        return array if full == array.chunks else _graphs.rechunked(array, full)
 
     def indices(self, value: Any, like: Lazy, name: str = "indices") -> Any:
-        return _graphs.indices(value, name)
+        """Return a dask array, or one in host memory where the indices are there."""
+        if not _graphs.is_lazy(value):
+            held = _arguments.index_array(value, name)
+            return self.array(value, name) if isinstance(held, DeviceArray) else held
+        array = self.array(value, name)
+        if array.dtype.name in INDEX_TYPES:
+            return array
+        return array.astype(_arguments.index_array(meta_from_array(array), name).dtype)
 
     def same_type(self, value: Any, like: Lazy, name: str, like_name: str = "x") -> Lazy:
-        return _graphs.lazy_as(value, name, like, like_name)
+        if _graphs.is_lazy(value):
+            lazy = self.array(value, name)
+            meta = meta_from_array(lazy)
+            _arguments.same_type(meta, meta, name, like, like_name)
+            return lazy
+        array, _ = as_operand(value, name)
+        array = _arguments.same_type(array, value, name, like, like_name)
+        return self.array(value if isinstance(array, DeviceArray) else array, name)
 
     def value_type(self, dtype: Any) -> Any:
         return counterpart(_arguments.type_named(dtype), "dtype")
@@ -50,7 +91,7 @@ class Namespace:
     limits = staticmethod(np.iinfo)
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Lazy]:
-        parts = [_graphs.lazy(value, f"{name}[{i}]") for i, value in enumerate(values)]
+        parts = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         like = meta_from_array(parts[0])
         kind = promoted(like, [part.dtype for part in parts], name)
         check_dtype(like, kind, name)
@@ -63,7 +104,15 @@ class Namespace:
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
         if tuple(shape) == (-1,) and _graphs.is_lazy(x) and x.ndim != 1:
-            return _graphs.raveled(x)
+            # A chunk for each block, in row-major order.
+            x = _graphs.in_order(x, x.ndim)
+            name = _graphs.layer_name("ravel", x.name)
+            layer: _graphs.Layer = {}
+            sizes = []
+            for i, at in enumerate(_graphs.blocks(x.chunks)):
+                _graphs.put(layer, (name, i), np.ravel, _graphs.block(x, at))
+                sizes.append(math.prod(x.chunks[axis][n] for axis, n in enumerate(at)))
+            return _graphs.new_array(name, layer, [x], (tuple(sizes),), x, x.dtype)
         return x.reshape(shape)
 
     # ---- values

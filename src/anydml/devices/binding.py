@@ -11,7 +11,9 @@ import numpy as np
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ArgumentTypeError, BindingError
 from anydml.core.tensor import TensorDesc, overlapping
-from anydml.libraries import DeviceArray, address_of, apart_from, as_operand, dtype_name, stand_in
+from anydml.libraries import as_operand
+from anydml.libraries._device import DeviceArray, address_of, apart_from, stand_in
+from anydml.libraries._types import dtype_name
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

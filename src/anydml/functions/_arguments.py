@@ -19,25 +19,24 @@ from anydml.devices.backends.cpu import allocate
 from anydml.devices.backends.cuda import uploaded
 from anydml.devices.binding import first_overlap, overlaps_itself, same_memory, share_memory
 from anydml.libraries import (
-    MOST_AXES,
-    Array,
-    DeviceArray,
-    Wrap,
     as_numpy,
     as_operand,
-    as_type,
     bump_version,
     check_dtype,
-    check_unlabelled,
-    dtype_name,
     has_no_memory,
     index_type,
+)
+from anydml.libraries._base import MOST_AXES, Array, Wrap, check_unlabelled
+from anydml.libraries._device import DeviceArray
+from anydml.libraries._numpy import unmasked
+from anydml.libraries._torch import is_symbol
+from anydml.libraries._types import (
+    as_type,
+    dtype_name,
     is_added,
-    is_symbol,
     own_type,
     to_internal_dtype,
     type_of,
-    unmasked,
 )
 
 ORDERED: Final = ("bool", *NUMBERS)

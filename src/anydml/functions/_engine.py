@@ -13,7 +13,7 @@ from anydml.devices.backends import kernels_for
 from anydml.devices.backends._sequence import index_error
 from anydml.devices.backends.cpu import function_call, know_type
 from anydml.devices.threads import get_num_threads
-from anydml.libraries import Array
+from anydml.libraries._base import Array
 from anydml.ops._descriptor import Descriptor
 
 OperatorClass = type[Descriptor]
@@ -49,16 +49,7 @@ _BY_PATTERN: dict[str, _Name] = {
 _NAMES = tuple((re.compile(rf"\b{pattern}"), name) for pattern, name in _BY_PATTERN.items())
 _FIELD = re.compile(r"\b([A-Z][a-z]+)\b")
 
-__all__ = [
-    "Inferred",
-    "OperatorClass",
-    "function_call",
-    "infer",
-    "know_type",
-    "run",
-    "run_measured",
-    "scratch",
-]
+__all__ = ["Inferred", "function_call", "know_type"]
 
 
 def infer(

@@ -16,17 +16,10 @@ import numpy as np
 from anydml.core.errors import ArgumentTypeError
 from anydml.functions import _arguments, _engine
 from anydml.functions._function import Attributes, Call, FunctionSpec
-from anydml.libraries import (
-    Array,
-    DeviceArray,
-    Wrap,
-    as_operand,
-    as_type,
-    check_dtype,
-    promoted,
-    to_counterpart,
-    type_of,
-)
+from anydml.libraries import as_operand, check_dtype, promoted
+from anydml.libraries._base import Array, Wrap
+from anydml.libraries._device import DeviceArray
+from anydml.libraries._types import as_type, to_counterpart, type_of
 
 
 class Memory:
@@ -145,8 +138,6 @@ class Memory:
             if not isinstance(call.operands[i], DeviceArray):
                 check(call.operands[i])
         spec.program(self, spec, call.operands, call.attributes)
-        if spec.is_single:
-            return _arguments.wrap_result(self._targets[0], self._out, self._wrap)
         pairs = zip(self._targets, self._outs(len(self._targets)), strict=True)
         return spec.finished([_arguments.wrap_result(y, out, self._wrap) for y, out in pairs])
 
@@ -219,30 +210,25 @@ class Memory:
 
     def _outs(self, count: int) -> Sequence[Any]:
         """Return the user's array for each result."""
+        if self._spec.is_single:
+            return (self._out,)
         names = ", ".join(self._spec.result_names) or "one for each part"
         return _arguments.unpack_out(self._out, count, names)
 
     def _make(self, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> list[Array]:
         """Make the results of the call: new arrays, or the user's after checking them."""
         spec, call = self._spec, self._call
-        if spec.lists_operands:
-            operands = [(spec.operand_name(i), x) for i, x in enumerate(call.operands)]
-        else:
-            operands = [*zip(spec.operands, call.operands, strict=True)]
-        if spec.is_single:
-            ((shape, dtype),) = outputs
-            shape = () if call.is_scalar else shape
-            result = _arguments.output(
-                spec.name, self._out, "out", shape, dtype, operands, in_place=spec.writes_over
-            )
-            self._targets = [result]
-            return self._targets
+        operands = [(spec.operand_name(i), x) for i, x in enumerate(call.operands)]
         outs = self._outs(len(outputs))
         self._targets = []
         for i, ((shape, dtype), out) in enumerate(zip(outputs, outs, strict=True)):
-            what = f"slab {i}" if spec.lists_results else f"the {spec.result_names[i]}"
-            name, own = f"out[{i}]", () if call.is_scalar else shape
-            result = _arguments.output(spec.name, out, name, own, dtype, operands, what=what)
+            name, what = ("out", "the result") if spec.is_single else (f"out[{i}]", f"slab {i}")
+            if spec.result_names:
+                what = f"the {spec.result_names[i]}"
+            own = () if call.is_scalar else shape
+            result = _arguments.output(
+                spec.name, out, name, own, dtype, operands, spec.writes_over, what
+            )
             self._targets.append(result)
             if spec.result_names:
                 operands.append((name, result))

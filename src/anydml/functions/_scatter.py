@@ -14,7 +14,7 @@ from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._function import SPECS, Attributes, Derivatives, FunctionSpec, Kinds, Saved
 from anydml.functions._library import Array, KernelLibrary, Library, call_kernel
 from anydml.functions._rules import Arrays, Derived, call, of, or_zeros
-from anydml.libraries import as_type, dtype_name, is_added
+from anydml.libraries._types import as_type, dtype_name, is_added
 
 # Other libraries' names.
 _SYNONYMS: Final = {theirs: own for own, theirs in REDUCTIONS.items() if theirs != own}

@@ -17,7 +17,7 @@ from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Array, KernelLibrary, Library, MovingLibrary, call_kernel
-from anydml.libraries import dtype_name
+from anydml.libraries._types import dtype_name
 from anydml.ops._numbers import bits_of
 from anydml.ops.padding1 import Padding1
 

@@ -12,7 +12,7 @@ from anydml.functions import _types as t
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Array, KernelLibrary, Library, MovingLibrary, call_kernel
-from anydml.libraries import dtype_name
+from anydml.libraries._types import dtype_name
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 
 

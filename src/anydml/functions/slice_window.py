@@ -94,7 +94,7 @@ def slice_window(
     x: t.ArrayOf[t.Scalar],
     starts: t.Integers,
     sizes: t.Integers,
-    strides: t.Integers | None = ...,
+    strides: t.Steps = ...,
     *,
     out: None = ...,
 ) -> t.NDArray[t.Scalar]: ...
@@ -102,34 +102,19 @@ def slice_window(
 
 @overload
 def slice_window(
-    x: t.Other,
-    starts: t.Integers,
-    sizes: t.Integers,
-    strides: t.Integers | None = ...,
-    *,
-    out: None = ...,
+    x: t.Other, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: None = ...
 ) -> t.Other: ...
 
 
 @overload
 def slice_window(
-    x: t.Plain,
-    starts: t.Integers,
-    sizes: t.Integers,
-    strides: t.Integers | None = ...,
-    *,
-    out: None = ...,
+    x: t.Plain, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: None = ...
 ) -> t.NDArray[Any]: ...
 
 
 @overload
 def slice_window(
-    x: t.Operand,
-    starts: t.Integers,
-    sizes: t.Integers,
-    strides: t.Integers | None = ...,
-    *,
-    out: t.Out,
+    x: t.Operand, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: t.Out
 ) -> t.Out: ...
 
 
@@ -137,7 +122,7 @@ def slice_window(
     x: Any,
     starts: t.Integers,
     sizes: t.Integers,
-    strides: t.Integers | None = None,
+    strides: t.Steps = None,
     *,
     out: Any = None,
     **unknown: Any,

@@ -17,18 +17,18 @@ from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Library
-from anydml.libraries import is_true
+from anydml.libraries._torch import is_true
 from anydml.ops.split import Split
 
 _quick = _engine.function_call(Split.KERNEL)
 
 
-def _axis_and_sizes(
-    array: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
-) -> tuple[int, list[int]]:
-    """Return the axis and the sizes of the slabs of `split`."""
-    number = _arguments.axis_of(axis, array)
-    total = array.shape[number]
+def _prepare(
+    lib: Library, x: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
+) -> Call:
+    data = lib.array(x, "x")
+    number = _arguments.axis_of(axis, data)
+    total = data.shape[number]
     near = _arguments.flag(near_equal, "near_equal")
     if points is None:
         if sections_or_sizes is None:
@@ -41,7 +41,7 @@ def _axis_and_sizes(
         sizes = _between(points, total)
     else:
         raise ArgumentError("points: expected sections_or_sizes or points, got both")
-    return number, sizes
+    return Call((data,), {"axis": number, "sizes": sizes})
 
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:
@@ -100,14 +100,6 @@ def _holds_several(value: Any) -> bool:
         return bool(getattr(value, "ndim", 1) > 0)
     except (TypeError, ValueError):  # a memoryview that was released, say
         return False
-
-
-def _prepare(
-    lib: Library, x: Any, sections_or_sizes: Any, axis: Any, points: Any, near_equal: Any
-) -> Call:
-    data = lib.array(x, "x")
-    number, sizes = _axis_and_sizes(data, sections_or_sizes, axis, points, near_equal)
-    return Call((data,), {"axis": number, "sizes": sizes})
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

@@ -14,7 +14,7 @@ from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Library, MovingLibrary
-from anydml.libraries import MOST_AXES
+from anydml.libraries._base import MOST_AXES
 from anydml.ops.tile import Tile
 
 _quick = _engine.function_call(Tile.KERNEL)

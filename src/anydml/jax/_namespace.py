@@ -12,21 +12,15 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from anydml import libraries as arrays
+from anydml import libraries
 from anydml.core.errors import ArgumentError
 from anydml.devices.backends import cuda
 from anydml.devices.backends._xla_calls import custom_call
 from anydml.engines._jax import x64
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
-from anydml.libraries import (
-    as_operand,
-    as_type,
-    check_dtype,
-    counterpart,
-    reject_dask,
-    to_counterpart,
-)
+from anydml.libraries import as_operand, check_dtype, reject_dask
+from anydml.libraries._types import as_type, counterpart, to_counterpart
 
 Traced: TypeAlias = Any
 """An array of JAX, traced or not: the package's types are not needed to check this one."""
@@ -159,7 +153,7 @@ class Namespace:
             value if isinstance(value, jax.Array) else as_operand(value, f"{name}[{i}]")[0]
             for i, value in enumerate(values)
         ]
-        kind = arrays.promoted(_EMPTY, [part.dtype for part in parts], name)
+        kind = libraries.promoted(_EMPTY, [part.dtype for part in parts], name)
         check_dtype(_EMPTY, kind, name)
         kind = counterpart(kind, name)
         return [

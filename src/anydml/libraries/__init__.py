@@ -16,64 +16,22 @@ import numpy as np
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentTypeError
 from anydml.libraries import _cupy, _dlpack, _jax, _numpy, _torch
-from anydml.libraries._base import MOST_AXES, Array, Library, Wrap, check_unlabelled, class_of
-from anydml.libraries._device import (
-    DeviceArray,
-    address_of,
-    apart_from,
-    packed_strides,
-    stand_in,
-)
-from anydml.libraries._numpy import unmasked
-from anydml.libraries._torch import is_symbol, is_true
+from anydml.libraries._base import Array, Library, Wrap, class_of
+from anydml.libraries._device import DeviceArray
 from anydml.libraries._types import (
     as_type,
-    counterpart,
     dtype_name,
     is_added,
     is_plain,
     own_type,
     to_counterpart,
     to_internal_dtype,
-    type_of,
 )
 
 _BUILTIN: Final = frozenset((bool, int, float, complex, list, tuple))  # no library owns these
 
 LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
-
-__all__ = [
-    "MOST_AXES",
-    "Array",
-    "DeviceArray",
-    "Library",
-    "Wrap",
-    "address_of",
-    "apart_from",
-    "as_numpy",
-    "as_operand",
-    "as_type",
-    "bump_version",
-    "check_dtype",
-    "check_unlabelled",
-    "counterpart",
-    "dtype_name",
-    "has_no_memory",
-    "index_type",
-    "is_added",
-    "is_symbol",
-    "is_true",
-    "own_type",
-    "packed_strides",
-    "promoted",
-    "reject_dask",
-    "stand_in",
-    "to_counterpart",
-    "to_internal_dtype",
-    "type_of",
-    "unmasked",
-]
 
 
 def has_no_memory(value: Any) -> bool:

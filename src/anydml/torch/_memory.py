@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from anydml._native import native
 from anydml.core.errors import AllocationError
-from anydml.libraries import type_of
 from anydml.libraries._torch import TYPE_NAMES
+from anydml.libraries._types import type_of
 from anydml.torch._pytorch import Tensor, torch
 
 CODES: Final[dict[Any, int]] = {

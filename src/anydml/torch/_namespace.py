@@ -13,8 +13,9 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
-from anydml.libraries import as_operand, is_added, reject_dask, type_of
+from anydml.libraries import as_operand, reject_dask
 from anydml.libraries._torch import tensor_of
+from anydml.libraries._types import is_added, type_of
 from anydml.torch._pytorch import Tensor, torch
 
 is_compiling: Final[Any] = torch.compiler.is_compiling

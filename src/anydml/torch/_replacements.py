@@ -7,6 +7,7 @@ result goes; an operator in place has the tensor itself for it, if kernels can w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from anydml._native import NUMBERS, REDUCTIONS
@@ -154,8 +155,8 @@ def _into(target: Tensor | None, result: Tensor) -> Tensor:
 # Along an axis, as torch.scatter has it: an index for each update.
 
 
-def _scatter_along_axis(
-    x: Tensor, dim: int, index: Tensor, src: Any, reduction: str = "none",
+def _scatter(
+    x: Tensor, dim: int, index: Tensor, src: Any, reduce: str = "none",
     include_self: bool = True, target: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     x = x.detach()
@@ -167,9 +168,7 @@ def _scatter_along_axis(
     if x.ndim == 0:
         flat = None if target is None else target.reshape(1)
         src = src.reshape(-1)
-        return _scatter_along_axis(
-            x.reshape(1), dim, index.reshape(-1), src, reduction, include_self, flat
-        )[0]
+        return _scatter(x.reshape(1), dim, index.reshape(-1), src, reduce, include_self, flat)[0]
     if not index.ndim:
         index = index.reshape(1)
     if src.ndim != index.ndim and src.numel() == 1:
@@ -183,43 +182,23 @@ def _scatter_along_axis(
         return _elements(x, index, updates, axis=dim, reduction=reduction,
                          include_self=include_self, out=out)  # fmt: skip
 
-    return _combined(x, src, reduction, include_self, target, run)
-
-
-def _scatter(
-    x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str = "none",
-    target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    reduction = _REDUCTIONS.get(reduce, reduce)
-    return _scatter_along_axis(x, dim, index, src, reduction, True, target)
-
-
-def _scatter_add(
-    x: Tensor, dim: int, index: Tensor, src: Tensor, *, target: Tensor | None = None
-) -> Tensor:
-    return _scatter_along_axis(x, dim, index, src, "add", True, target)
-
-
-def _scatter_reduce(
-    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True,
-    target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    return _scatter_along_axis(x, dim, index, src, _REDUCTIONS[reduce], include_self, target)
+    return _combined(x, src, _REDUCTIONS.get(reduce, reduce), include_self, target, run)
 
 
 # Slices along an axis, by one list of indices.
 
 
 def _slices(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str, include_self: bool = True,
-    target: Tensor | None = None,
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str = "none",
+    include_self: bool = True, target: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     x, source = x.detach(), source.detach()
     if x.ndim == 0:
         flat = None if target is None else target.reshape(1)
-        return _slices(x.reshape(1), 0, index, source.reshape(-1), reduction, include_self, flat)[0]
+        return _slices(x.reshape(1), 0, index, source.reshape(-1), reduce, include_self, flat)[0]
     index = index.reshape(-1).unsqueeze(-1)
     source = source.reshape([1] * x.ndim) if source.ndim == 0 else source
+    reduction = _REDUCTIONS.get(reduce, reduce)
     return _tuples(x, index, source.movedim(dim, 0), reduction, include_self, target,
                    lambda tensor: tensor.movedim(dim, 0))  # fmt: skip
 
@@ -261,19 +240,6 @@ def _index_add(
     target: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     return _slices(x, dim, index, _scaled(source, alpha), "add", True, target)
-
-
-def _index_copy(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, *, target: Tensor | None = None
-) -> Tensor:
-    return _slices(x, dim, index, source, "none", True, target)
-
-
-def _index_reduce(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True,
-    target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    return _slices(x, dim, index, source, _REDUCTIONS[reduce], include_self, target)
 
 
 # By index tensors and masks, as x[indices] = values has it.
@@ -320,7 +286,7 @@ def _put(
     if index.numel() != source.numel():
         raise ArgumentError(f"source: expected {index.numel()} elements, got {source.numel()}")
     reduction = "add" if accumulate else "none"
-    flat = _scatter_along_axis(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduction)
+    flat = _scatter(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduction)
     return _into(target, flat.reshape(x.shape))
 
 
@@ -330,7 +296,7 @@ def _embedding_backward(
     flat = indices.reshape(-1)
     rows = grad.reshape(-1, grad.shape[-1])
     if by_frequency:
-        often = _scatter_along_axis(flat.new_zeros(count), 0, flat, 1, "add")
+        often = _scatter(flat.new_zeros(count), 0, flat, 1, "add")
         rows = rows / often[flat].unsqueeze(-1)
     summed = _slices(rows.new_zeros((count, grad.shape[-1])), 0, flat, rows, "add")
     if 0 <= padding < count:
@@ -383,11 +349,11 @@ _TABLE: Final = (
     ("nonzero", "default", "out", "", _nonzero),
     ("scatter", "src value reduce value_reduce",
      "src_out value_out reduce_out value_reduce_out", "src value reduce value_reduce", _scatter),
-    ("scatter_add", "default", "out", "default", _scatter_add),
-    ("scatter_reduce", "two", "two_out", "two", _scatter_reduce),
+    ("scatter_add", "default", "out", "default", partial(_scatter, reduce="add")),
+    ("scatter_reduce", "two", "two_out", "two", _scatter),
     ("index_add", "default", "out", "default", _index_add),
-    ("index_copy", "default", "out", "default", _index_copy),
-    ("index_reduce", "default", "out", "default", _index_reduce),
+    ("index_copy", "default", "out", "default", _slices),
+    ("index_reduce", "default", "out", "default", _slices),
     ("index_put", "default", "out", "default", _index_put),
     ("_unsafe_index_put", "default", "", "", _index_put),
     ("_index_put_impl", "", "", "default", _index_put),

@@ -20,7 +20,7 @@ from anydml.devices.backends._base import Backend, Executable, Kernels, decline
 from anydml.devices.backends.cpu import CpuBackend, CpuKernels
 from anydml.devices.backends.cuda import CudaBackend
 from anydml.devices.backends.reference import ReferenceBackend
-from anydml.libraries import DeviceArray
+from anydml.libraries._device import DeviceArray
 
 NAMES: Final = (
     "cpu", "onnxruntime", "cuda", "cuda:N", "xla", "xla:PLATFORM", "reference",

@@ -10,7 +10,7 @@ import numpy as np
 
 from anydml.core.errors import AllocationError, IndexOutOfRangeError
 from anydml.core.program import Program, Slot
-from anydml.libraries import DeviceArray
+from anydml.libraries._device import DeviceArray
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -34,7 +34,8 @@ from anydml.devices.backends.xla import (
     translate_errors,
 )
 from anydml.engines._jax import JaxEngine, x64
-from anydml.libraries import DeviceArray, as_operand, packed_strides
+from anydml.libraries import as_operand
+from anydml.libraries._device import DeviceArray, packed_strides
 from anydml.libraries._jax import capsule_of, from_device_array
 from anydml.ops._registry import computation
 

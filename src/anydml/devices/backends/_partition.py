@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from anydml.core.program import ArraySpec, Intermediate, KernelCall, Program
-from anydml.libraries import packed_strides
+from anydml.libraries._device import packed_strides
 
 Names = dict[str, None]
 """A set in the order of insertion."""

@@ -17,7 +17,7 @@ import numpy as np
 from anydml.core.errors import IndexOutOfRangeError
 from anydml.core.program import ArraySpec, IndexUse, Intermediate, KernelCall, Program, Slot
 from anydml.devices.backends._base import Array, decline, natural, out_of_range
-from anydml.libraries import packed_strides
+from anydml.libraries._device import packed_strides
 
 MOST_SORTED: Final = 2000
 """Buffers that are placed by size."""

@@ -42,7 +42,7 @@ from anydml.devices.backends._sequence import (
     natural_inputs,
 )
 from anydml.devices.threads import get_num_threads
-from anydml.libraries import DeviceArray, packed_strides
+from anydml.libraries._device import DeviceArray, packed_strides
 from anydml.ops._registry import is_computed
 
 CACHE: Final = "ANYDML_CACHE_DIR"
