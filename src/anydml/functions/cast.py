@@ -45,16 +45,10 @@ CAST: Final = FunctionSpec(
 def cast(
     x: t.ArrayOf[Any] | t.Plain, dtype: t.TypeOf[t.Scalar], *, out: None = ...
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def cast(x: t.ArrayOf[Any] | t.Plain, dtype: t.GivenType, *, out: None = ...) -> t.NDArray[Any]: ...
-
-
 @overload
 def cast(x: t.Other, dtype: t.GivenType, *, out: None = ...) -> t.Other: ...
-
-
 @overload
 def cast(x: t.Operand, dtype: t.GivenType, *, out: t.Out) -> t.Out: ...
 

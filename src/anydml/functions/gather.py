@@ -83,28 +83,16 @@ class _Options(t.Options[t.Out], total=False):
 def gather(
     x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def gather(x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.Other: ...
-
-
 @overload
 def gather(x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.NDArray[Any]: ...
-
-
 @overload
 def gather(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 
 def gather(
-    x: Any,
-    indices: Any,
-    *,
-    axis: SupportsIndex = 0,
-    mode: str = "raise",
-    out: Any = None,
-    **unknown: Any,
+    x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Any = None, **unknown: Any
 ) -> Any:
     """Select slices of `x` along an axis by index.
 

@@ -81,20 +81,14 @@ class _Options(t.Options[t.Out], total=False):
 def gather_elements(
     x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def gather_elements(
     x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.Other: ...
-
-
 @overload
 def gather_elements(
     x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def gather_elements(
     x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]

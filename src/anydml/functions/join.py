@@ -64,27 +64,16 @@ class _Options(t.Options[t.Out], total=False):
 def join(
     arrays: Sequence[t.ArrayOf[t.Scalar]], **options: Unpack[_Options[None]]
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def join(arrays: Sequence[t.Other], **options: Unpack[_Options[None]]) -> t.Other: ...
-
-
 @overload
 def join(arrays: Sequence[t.Plain], **options: Unpack[_Options[None]]) -> t.NDArray[Any]: ...
-
-
 @overload
 def join(arrays: Sequence[t.Operand], **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 
 def join(
-    arrays: Sequence[Any],
-    *,
-    axis: SupportsIndex | None = 0,
-    promote: bool = False,
-    out: Any = None,
-    **unknown: Any,
+    arrays: Any, *, axis: Any = 0, promote: Any = False, out: Any = None, **unknown: Any
 ) -> Any:
     """Concatenate arrays along an axis.
 

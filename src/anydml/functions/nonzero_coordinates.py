@@ -135,26 +135,18 @@ class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
 def nonzero_coordinates(
     x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[None, None]]
 ) -> t.NDArray[np.intp]: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
 ) -> t.NDArray[t.Index]: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.Other, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> t.Other: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.Operand, **options: Unpack[_Options[t.GivenIndexType, t.Out]]

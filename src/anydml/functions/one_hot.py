@@ -99,8 +99,6 @@ def one_hot(
     axis: SupportsIndex = ...,
     out: None = ...,
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def one_hot(
     indices: t.ArrayOf[Any] | t.Plain,
@@ -110,8 +108,6 @@ def one_hot(
     axis: SupportsIndex = ...,
     out: None = ...,
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def one_hot(
     indices: t.Other,
@@ -121,8 +117,6 @@ def one_hot(
     axis: SupportsIndex = ...,
     out: None = ...,
 ) -> t.Other: ...
-
-
 @overload
 def one_hot(
     indices: t.Operand,

@@ -157,20 +157,14 @@ def pad(
     *,
     out: None = ...,
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def pad(
     x: t.Other, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: None = ...
 ) -> t.Other: ...
-
-
 @overload
 def pad(
     x: t.Plain, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: None = ...
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def pad(
     x: t.Operand, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: t.Out

@@ -82,20 +82,14 @@ def scatter_elements(
     updates: t.Operand,
     **options: Unpack[_Options[None]],
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def scatter_elements(
     x: t.Other, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.Other: ...
-
-
 @overload
 def scatter_elements(
     x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def scatter_elements(
     x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]

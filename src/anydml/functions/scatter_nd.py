@@ -67,20 +67,14 @@ def scatter_nd(
     updates: t.Operand,
     **options: Unpack[_Options[None]],
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def scatter_nd(
     x: t.Other, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.Other: ...
-
-
 @overload
 def scatter_nd(
     x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def scatter_nd(
     x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]

@@ -98,20 +98,14 @@ def slice_window(
     *,
     out: None = ...,
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def slice_window(
     x: t.Other, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: None = ...
 ) -> t.Other: ...
-
-
 @overload
 def slice_window(
     x: t.Plain, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: None = ...
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def slice_window(
     x: t.Operand, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: t.Out
@@ -119,13 +113,7 @@ def slice_window(
 
 
 def slice_window(
-    x: Any,
-    starts: t.Integers,
-    sizes: t.Integers,
-    strides: t.Steps = None,
-    *,
-    out: Any = None,
-    **unknown: Any,
+    x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: Any = None, **unknown: Any
 ) -> Any:
     """Copy a window of `x`, with a stride along each axis.
 

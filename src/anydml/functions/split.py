@@ -144,20 +144,14 @@ class _Options(t.Options[t.Out], total=False):
 def split(
     x: t.ArrayOf[t.Scalar], sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[t.NDArray[t.Scalar], ...]: ...
-
-
 @overload
 def split(
     x: t.Other, sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[t.Other, ...]: ...
-
-
 @overload
 def split(
     x: t.Plain, sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[t.NDArray[Any], ...]: ...
-
-
 @overload
 def split(
     x: t.Operand,

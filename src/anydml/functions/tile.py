@@ -67,16 +67,10 @@ TILE: Final = FunctionSpec(
 def tile(
     x: t.ArrayOf[t.Scalar], repeats: t.Integers | SupportsIndex, *, out: None = ...
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def tile(x: t.Other, repeats: t.Integers | SupportsIndex, *, out: None = ...) -> t.Other: ...
-
-
 @overload
 def tile(x: t.Plain, repeats: t.Integers | SupportsIndex, *, out: None = ...) -> t.NDArray[Any]: ...
-
-
 @overload
 def tile(x: t.Operand, repeats: t.Integers | SupportsIndex, *, out: t.Out) -> t.Out: ...
 
