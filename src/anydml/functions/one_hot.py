@@ -8,7 +8,8 @@ from typing import Any, Final, SupportsIndex, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._dispatch import dispatch
@@ -16,7 +17,7 @@ from anydml.functions._function import Attributes, Call, Derivatives, FunctionSp
 from anydml.functions._library import Array, Library, MovingLibrary
 from anydml.ops.one_hot import OneHot
 
-_quick = _engine.function_call(OneHot.KERNEL)
+_quick = function_call(OneHot.KERNEL)
 
 
 _ZERO_AND_ONE: Final = (0, 1)

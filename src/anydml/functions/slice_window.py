@@ -8,7 +8,8 @@ from numpy import ndarray
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
@@ -17,7 +18,7 @@ from anydml.functions._function import Attributes, Call, Derivatives, FunctionSp
 from anydml.functions._library import Library
 from anydml.ops.slice1 import Slice1, first_places
 
-_quick = _engine.function_call(Slice1.KERNEL)
+_quick = function_call(Slice1.KERNEL)
 
 
 def _window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
-from anydml.functions import _arguments, _engine, _scatter
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Part, Tree
@@ -305,8 +306,8 @@ TOP_K_ROWS: Final = FunctionSpec(
 )
 
 
-_quick = _engine.function_call(TopK1.KERNEL, TopKResult)
-_quick_rows = _engine.function_call(TopKRows.KERNEL, TopKResult)
+_quick = function_call(TopK1.KERNEL, TopKResult)
+_quick_rows = function_call(TopKRows.KERNEL, TopKResult)
 
 
 class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
