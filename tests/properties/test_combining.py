@@ -194,8 +194,7 @@ def test_indices_that_are_read_twice_are_read_from_a_copy(monkeypatch):
     assert len(arguments) > 1
     assert not any(np.shares_memory(indices, lookup) for indices in arguments)
     arguments.clear()  # where the kernel combines, it reads them once
-    dml.scatter_elements(np.zeros(2, "f4"), lookup, np.ones(2, "f4"), reduction="add",
-                         out=np.zeros(2, "f4"))  # fmt: skip
+    dml.scatter_elements([0.0, 0.0], lookup, [1.0, 1.0], reduction="add")
     assert len(arguments) == 1
     assert np.shares_memory(arguments[0], lookup)
 
