@@ -1,9 +1,9 @@
 """Run the tests of what changed, in under a minute: `python scripts/tests_of.py [REVISION]`.
 
-What changed is what differs from REVISION, or from where this branch left `main`: committed or
-not. A test file counts if it changed itself, is named as a changed module or as its folder, imports
-it, or names something that it defines. The closest come first; what has not begun after 45 seconds
-is left out, and the summary says how much that was.
+What changed is what differs from REVISION, or from where this branch left `main` (or, without a
+local one, `origin/main`): committed or not. A test file counts if it changed itself, is named as a
+changed module or as its folder, imports it, or names something that it defines. The closest come
+first; what has not begun after 45 seconds is left out, and the summary says how much that was.
 """
 
 from __future__ import annotations
@@ -32,13 +32,19 @@ GENERAL = {"__init__", "base", "core", "test", "tests", "types"}
 def git(*arguments: str) -> list[str]:
     """Lines that git prints."""
     command = ["git", "-C", str(ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"git {' '.join(arguments)}: {done.stderr.strip()}\n{__doc__.splitlines()[0]}")
+    return done.stdout.splitlines()
 
 
 def changed(revision: str | None) -> list[Path]:
     """The files that differ from a revision, untracked ones too, relative to the root."""
-    since = revision or git("merge-base", "HEAD", "main")[0]
-    names = git("diff", "--name-only", since) + git("ls-files", "--others", "--exclude-standard")
+    if revision is None:
+        known = git("for-each-ref", "--format=%(refname:short)", "refs/heads/main", "refs/remotes")
+        main = "main" if "main" in known or "origin/main" not in known else "origin/main"
+        (revision,) = git("merge-base", "HEAD", main)
+    names = git("diff", "--name-only", revision) + git("ls-files", "--others", "--exclude-standard")
     return [Path(name) for name in dict.fromkeys(names)]
 
 

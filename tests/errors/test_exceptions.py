@@ -87,3 +87,16 @@ def test_attributes_survive_pickling():
     again = pickle.loads(pickle.dumps(error.value))
     assert again.violations == error.value.violations
     assert len(again.violations) >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("CPU", "cpu"), ("GPU", "cuda"), ("onnx", "onnxruntime")]
+)
+def test_a_device_that_is_none_gets_a_suggestion(name, meant):
+    with pytest.raises(dml.DeviceError, match=f"^kind: .*, got {name!r}; did you mean {meant!r}"):
+        dml.Device(name)
+
+
+def test_a_graph_is_no_operator():
+    with pytest.raises(dml.ModelError, match=r"got a graph; GraphDesc\.from_json reads it"):
+        dml.from_json({"Nodes": []})

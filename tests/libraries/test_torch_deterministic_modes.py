@@ -197,6 +197,20 @@ def test_a_report_counts_what_ran():
     assert deterministic().report is None
 
 
+def test_pytorch_warns_of_others_without_a_deterministic_kernel():
+    y, where = torch.nn.functional.max_pool2d(numbers(1, 1, 4, 4), 2, return_indices=True)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with deterministic(report=True) as block:
+            torch.zeros(3).put_(torch.tensor([0, 0]), torch.ones(2))
+            with pytest.warns(UserWarning, match="unpool"):
+                torch.nn.functional.max_unpool2d(y, where, 2)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert block.report.replaced == {"put": 1}
+    assert block.report.others["max_unpool2d"] == 1
+
+
 def test_a_report_in_inference_mode_names_parts():
     with torch.inference_mode(), deterministic(report=True) as block:
         numbers(4, 5).argsort()

@@ -45,3 +45,25 @@ def test_what_has_not_begun_in_time_is_left_out(pytestconfig, tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "1 passed, 1 skipped" in done.stdout, done.stdout
+
+
+def test_a_revision_that_does_not_exist_is_one_message():
+    done = tests_of.subprocess.run(
+        [tests_of.sys.executable, tests_of.__file__, "no-such-revision"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("git diff --name-only no-such-revision: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_clone_without_a_local_main_is_compared_with_the_remote_one(monkeypatch):
+    calls = []
+
+    def git(*arguments):
+        calls.append(arguments)
+        return ["origin/main", "topic"] if arguments[0] == "for-each-ref" else ["abc"]
+
+    monkeypatch.setattr(tests_of, "git", git)
+    tests_of.changed(None)
+    assert ("merge-base", "HEAD", "origin/main") in calls

@@ -24,7 +24,7 @@ _quick = function_call(Tile.KERNEL)
 def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
     data = lib.array(x, "x")
     if _arguments.is_number(repeats):
-        repeats = (repeats,)
+        repeats = (_arguments.integer(repeats, "repeats"),)
     counts = _arguments.integers(repeats, "repeats", "an integer or a sequence of integers")
     missing = len(counts) - data.ndim
     if data.ndim > MOST_AXES:

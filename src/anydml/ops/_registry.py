@@ -266,6 +266,8 @@ def from_json(value: Any) -> Descriptor:
     ...                "OutputTensors": [{"DataType": "FLOAT32", "Sizes": [2]}]}).axis
     0
     """
+    if isinstance(value, Mapping) and "Nodes" in value and "type" not in value:
+        raise ModelError("Expected an operator, got a graph; GraphDesc.from_json reads it.")
     return _read(value, lambda problem, operator: problem.below(operator.NAME))
 
 

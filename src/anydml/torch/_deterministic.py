@@ -38,7 +38,7 @@ class Report:
     excluded: Counter[str] = field(default_factory=Counter)
     """PyTorch's operators that `only` or the flag kept from being replaced."""
     others: Counter[str] = field(default_factory=Counter)
-    """PyTorch's operators that have no replacement."""
+    """PyTorch's operators that have no replacement, deterministic or not."""
 
     def __str__(self) -> str:
         """Return a line for each of the three, with the most frequent operator first."""

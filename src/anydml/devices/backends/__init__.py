@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from anydml.core._json import short_repr
+from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import DeviceError
 from anydml.core.extras import name_missing_package
 from anydml.devices.backends import cuda
@@ -60,7 +60,8 @@ def backend_named(name: str) -> tuple[str, Backend]:
     number = _GPU.fullmatch(name)
     if number is None:
         accepted = ", ".join((*NAMES, "auto"))
-        raise DeviceError(f"kind: expected one of {accepted}, got {short_repr(name)}")
+        hint = "; did you mean 'cuda'?" if name.lower() == "gpu" else did_you_mean(name, NAMES)
+        raise DeviceError(f"kind: expected one of {accepted}, got {short_repr(name)}{hint}")
     device = int(number[1] or 0)
     found, _ = cuda.gpus()
     if device >= len(found):
