@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anydml as dml
-from anydml.functions import _engine
+from anydml.functions._memory import Memory
 from support import assert_same_bits, strategies
 
 NAMES = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
@@ -182,13 +182,13 @@ def test_elements_that_nothing_names_keep_their_bits():
 
 def test_indices_that_are_read_twice_are_read_from_a_copy(monkeypatch):
     kind = "float32"
-    lookup, arguments, run = np.array([0, 1]), [], _engine.run
+    lookup, arguments, run = np.array([0, 1]), [], Memory.run
 
-    def watched(definition, inputs, *rest, **options):
-        arguments.append(inputs[1])
-        run(definition, inputs, *rest, **options)
+    def watched(lib, operator, operands, *rest):
+        arguments.append(operands[1])
+        return run(lib, operator, operands, *rest)
 
-    monkeypatch.setattr(_engine, "run", watched)
+    monkeypatch.setattr(Memory, "run", watched)
     dml.scatter_elements(np.zeros(2, kind), lookup, np.ones(2, kind), reduction="add",
                          include_self=False, out=np.zeros(2, kind))  # fmt: skip
     assert len(arguments) > 1

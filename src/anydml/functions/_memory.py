@@ -6,16 +6,21 @@ call declines: `infer` of the operator, then a kernel of a backend.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from anydml.core.errors import ArgumentTypeError
-from anydml.functions import _arguments, _engine
-from anydml.functions._function import Attributes, Call, FunctionSpec
+from anydml.core.errors import AllocationError, ArgumentTypeError
+from anydml.core.program import IndexUse
+from anydml.devices.backends import kernels_for
+from anydml.devices.backends._sequence import index_error
+from anydml.devices.backends.cpu import know_type
+from anydml.devices.threads import get_num_threads
+from anydml.functions import _arguments
+from anydml.functions._function import Attributes, Call, FunctionSpec, OperatorClass
 from anydml.libraries import as_operand, check_dtype, promoted
 from anydml.libraries._base import Array, Wrap
 from anydml.libraries._device import DeviceArray
@@ -73,7 +78,7 @@ class Memory:
 
     def value_type(self, dtype: Any) -> np.dtype[Any]:
         kind = _arguments.type_named(dtype)
-        _engine.know_type(dtype, kind)
+        know_type(dtype, kind)
         if self._out is None:
             check_dtype(self._first, kind, "dtype")
         return kind
@@ -100,7 +105,7 @@ class Memory:
     def reshape(self, x: Array, shape: Sequence[int]) -> Array:
         """Return the same elements, in other memory if they cannot stay where they are."""
         if tuple(shape) == (-1,):
-            return _engine.scratch(self._spec.name, partial(_arguments.ravel, x))
+            return self._made(partial(_arguments.ravel, x))
         return x.reshape(tuple(shape))
 
     def as_numbers(self, x: Array) -> Array:
@@ -118,11 +123,18 @@ class Memory:
                 f"x: expected real numbers for an array on a GPU, got {x.dtype}"
             )
         with np.errstate(invalid="ignore"):  # a signalling NaN is one that is not zero
-            return _engine.scratch(self._spec.name, lambda: np.asarray(x != 0))
+            return self._made(lambda: np.asarray(x != 0))
 
     def kept(self, x: Array) -> Array:
         # Other threads may change the user's indices between two kernels.
-        return x if isinstance(x, DeviceArray) else _engine.scratch(self._spec.name, x.copy)
+        return x if isinstance(x, DeviceArray) else self._made(x.copy)
+
+    def _made(self, make: Callable[[], Array]) -> Array:
+        """Return a temporary array, unless it is too large."""
+        try:
+            return make()
+        except (MemoryError, ValueError):  # "array is too big"
+            raise AllocationError(self._spec.name, None, "scratch") from None
 
     def wide_types(self) -> AbstractContextManager[Any]:
         return nullcontext()
@@ -143,7 +155,7 @@ class Memory:
 
     def run(
         self,
-        operator: _engine.OperatorClass,
+        operator: OperatorClass,
         operands: Sequence[Array],
         outputs: Sequence[tuple[tuple[int, ...], Any]],
         attributes: Attributes,
@@ -165,7 +177,15 @@ class Memory:
         else:
             results = self._make(outputs)
         private = scratch or self._out is None
-        _engine.run(operator, *self._seen(operands, outputs, results), attributes, axes, private)
+        sources, targets = self._seen(operands, outputs, results)
+        kernels = kernels_for([*sources, *targets])
+        bad = kernels.execute(
+            operator.KERNEL, sources, targets, attributes, private, get_num_threads()
+        )
+        if bad >= 0:
+            sizes = tuple(sources[0].shape[axis] for axis in axes)
+            axis, size = IndexUse("indices", tuple(axes), sizes).axis_and_size(bad)
+            raise index_error(f"{operator.KERNEL}: indices", sources[1], bad, axis, size)
         return results
 
     def _seen(
@@ -181,7 +201,7 @@ class Memory:
 
     def run_measured(
         self,
-        operator: _engine.OperatorClass,
+        operator: OperatorClass,
         x: Array,
         attributes: Attributes,
         kind: Any,
@@ -192,19 +212,22 @@ class Memory:
         columns = attributes["columns"]
         _arguments.check_element_count([("x", x)])
 
-        def rows_of(count: int) -> Array:
-            return self._make([((count, columns), kind)])[0]
+        rows = None if size < 0 else self._make([((size, columns), kind)])[0]
 
-        if size < 0:
-            return _engine.run_measured(operator, attributes, _as_numbers([x])[0], rows_of)
-        rows = rows_of(size)
-
-        def found_of(count: int) -> Array:
-            inputs = [("x", x)]
+        def make(count: int) -> Array:
             shape = (count, columns)
-            return _arguments.output(self._spec.name, None, "", shape, kind, inputs)
+            if rows is None:
+                found = self._make([(shape, kind)])[0]
+            else:
+                found = _arguments.output(self._spec.name, None, "", shape, kind, [("x", x)])
+            kernels_for([x, found])  # in the same place
+            return found
 
-        found = _engine.run_measured(operator, attributes, _as_numbers([x])[0], found_of)
+        (source,) = _as_numbers([x])
+        kernels = kernels_for([source])
+        found = kernels.run_measured(operator.KERNEL, source, attributes, make, get_num_threads())
+        if rows is None:
+            return found
         _fill_rows(rows, found, np.asarray(fill, kind))
         return rows
 

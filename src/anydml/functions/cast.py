@@ -6,7 +6,8 @@ from typing import Any, Final, overload
 
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Blockwise
@@ -15,7 +16,7 @@ from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Library, call_with_numbers
 from anydml.ops.cast import Cast
 
-_quick = _engine.function_call(Cast.KERNEL)
+_quick = function_call(Cast.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, dtype: Any) -> Call:
@@ -45,16 +46,10 @@ CAST: Final = FunctionSpec(
 def cast(
     x: t.ArrayOf[Any] | t.Plain, dtype: t.TypeOf[t.Scalar], *, out: None = ...
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def cast(x: t.ArrayOf[Any] | t.Plain, dtype: t.GivenType, *, out: None = ...) -> t.NDArray[Any]: ...
-
-
 @overload
 def cast(x: t.Other, dtype: t.GivenType, *, out: None = ...) -> t.Other: ...
-
-
 @overload
 def cast(x: t.Operand, dtype: t.GivenType, *, out: t.Out) -> t.Out: ...
 

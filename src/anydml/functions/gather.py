@@ -6,7 +6,8 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed
@@ -16,7 +17,7 @@ from anydml.functions._indexing import into_axes
 from anydml.functions._library import Library
 from anydml.ops.gather import Gather
 
-_quick = _engine.function_call(Gather.KERNEL)
+_quick = function_call(Gather.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any) -> Call:
@@ -83,28 +84,16 @@ class _Options(t.Options[t.Out], total=False):
 def gather(
     x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def gather(x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.Other: ...
-
-
 @overload
 def gather(x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.NDArray[Any]: ...
-
-
 @overload
 def gather(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 
 def gather(
-    x: Any,
-    indices: Any,
-    *,
-    axis: SupportsIndex = 0,
-    mode: str = "raise",
-    out: Any = None,
-    **unknown: Any,
+    x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Any = None, **unknown: Any
 ) -> Any:
     """Select slices of `x` along an axis by index.
 

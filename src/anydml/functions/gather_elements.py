@@ -7,7 +7,8 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 from numpy import ndarray
 
 from anydml.core.errors import ArgumentError
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_along
@@ -17,7 +18,7 @@ from anydml.functions._indexing import into_axes
 from anydml.functions._library import Array, Library
 from anydml.ops.gather_elements import GatherElements
 
-_quick = _engine.function_call(GatherElements.KERNEL)
+_quick = function_call(GatherElements.KERNEL)
 
 
 def _broadcast(lib: Library, axis: int, data: Array, lookup: Array) -> tuple[Array, Array]:
@@ -81,20 +82,14 @@ class _Options(t.Options[t.Out], total=False):
 def gather_elements(
     x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def gather_elements(
     x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.Other: ...
-
-
 @overload
 def gather_elements(
     x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def gather_elements(
     x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]

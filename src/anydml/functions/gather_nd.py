@@ -6,7 +6,8 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_by_tuples
@@ -16,7 +17,7 @@ from anydml.functions._indexing import into_axes
 from anydml.functions._library import Library
 from anydml.ops.gather_nd import GatherND
 
-_quick = _engine.function_call(GatherND.KERNEL)
+_quick = function_call(GatherND.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Call:
@@ -63,18 +64,12 @@ class _Options(t.Options[t.Out], total=False):
 def gather_nd(
     x: t.ArrayOf[t.Scalar], indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def gather_nd(x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.Other: ...
-
-
 @overload
 def gather_nd(
     x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def gather_nd(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 

@@ -7,7 +7,8 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
@@ -16,7 +17,7 @@ from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Array, Library
 from anydml.ops.join import Join
 
-_quick = _engine.function_call(Join.KERNEL)
+_quick = function_call(Join.KERNEL)
 
 
 def _as_arrays(lib: Library, arrays: Any, axis: Any = 0, promote: Any = False) -> tuple[Array, ...]:
@@ -64,27 +65,16 @@ class _Options(t.Options[t.Out], total=False):
 def join(
     arrays: Sequence[t.ArrayOf[t.Scalar]], **options: Unpack[_Options[None]]
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def join(arrays: Sequence[t.Other], **options: Unpack[_Options[None]]) -> t.Other: ...
-
-
 @overload
 def join(arrays: Sequence[t.Plain], **options: Unpack[_Options[None]]) -> t.NDArray[Any]: ...
-
-
 @overload
 def join(arrays: Sequence[t.Operand], **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 
 def join(
-    arrays: Sequence[Any],
-    *,
-    axis: SupportsIndex | None = 0,
-    promote: bool = False,
-    out: Any = None,
-    **unknown: Any,
+    arrays: Any, *, axis: Any = 0, promote: Any = False, out: Any = None, **unknown: Any
 ) -> Any:
     """Concatenate arrays along an axis.
 

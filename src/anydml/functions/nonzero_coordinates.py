@@ -12,7 +12,8 @@ from numpy import ndarray
 from anydml._native import MOST_ELEMENTS
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Rows
@@ -21,7 +22,7 @@ from anydml.functions._function import Attributes, Call, FunctionSpec
 from anydml.functions._library import Array, KernelLibrary, Library
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 
-_quick = _engine.function_call(NonzeroCoordinates.KERNEL)
+_quick = function_call(NonzeroCoordinates.KERNEL)
 
 
 _COMPARED: Final = (*_arguments.ORDERED, "complex64", "complex128")
@@ -135,26 +136,18 @@ class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
 def nonzero_coordinates(
     x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[None, None]]
 ) -> t.NDArray[np.intp]: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
 ) -> t.NDArray[t.Index]: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.Other, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> t.Other: ...
-
-
 @overload
 def nonzero_coordinates(
     x: t.Operand, **options: Unpack[_Options[t.GivenIndexType, t.Out]]

@@ -8,7 +8,8 @@ from typing import Any, Final, SupportsIndex, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._dispatch import dispatch
@@ -16,7 +17,7 @@ from anydml.functions._function import Attributes, Call, Derivatives, FunctionSp
 from anydml.functions._library import Array, Library, MovingLibrary
 from anydml.ops.one_hot import OneHot
 
-_quick = _engine.function_call(OneHot.KERNEL)
+_quick = function_call(OneHot.KERNEL)
 
 
 _ZERO_AND_ONE: Final = (0, 1)
@@ -99,8 +100,6 @@ def one_hot(
     axis: SupportsIndex = ...,
     out: None = ...,
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def one_hot(
     indices: t.ArrayOf[Any] | t.Plain,
@@ -110,8 +109,6 @@ def one_hot(
     axis: SupportsIndex = ...,
     out: None = ...,
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def one_hot(
     indices: t.Other,
@@ -121,8 +118,6 @@ def one_hot(
     axis: SupportsIndex = ...,
     out: None = ...,
 ) -> t.Other: ...
-
-
 @overload
 def one_hot(
     indices: t.Operand,

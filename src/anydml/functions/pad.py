@@ -10,7 +10,8 @@ from numpy import ndarray
 from anydml._native import PADDING_MODES
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
@@ -21,7 +22,7 @@ from anydml.libraries._types import dtype_name
 from anydml.ops._numbers import bits_of
 from anydml.ops.padding1 import Padding1
 
-_quick = _engine.function_call(Padding1.KERNEL)
+_quick = function_call(Padding1.KERNEL)
 
 
 PADDING_SYNONYMS: Final = {"reflect": "reflection"}
@@ -157,20 +158,14 @@ def pad(
     *,
     out: None = ...,
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def pad(
     x: t.Other, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: None = ...
 ) -> t.Other: ...
-
-
 @overload
 def pad(
     x: t.Plain, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: None = ...
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def pad(
     x: t.Operand, pad_width: Any, mode: t.PadMode = ..., constant: Any = ..., *, out: t.Out

@@ -86,20 +86,14 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
 def reverse_subsequences(
     x: t.ArrayOf[t.Scalar], lengths: t.Operand, *, axis: SupportsIndex, out: None = ...
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def reverse_subsequences(
     x: t.Other, lengths: t.Operand, *, axis: SupportsIndex, out: None = ...
 ) -> t.Other: ...
-
-
 @overload
 def reverse_subsequences(
     x: t.Plain, lengths: t.Operand, *, axis: SupportsIndex, out: None = ...
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def reverse_subsequences(
     x: t.Operand, lengths: t.Operand, *, axis: SupportsIndex, out: t.Out

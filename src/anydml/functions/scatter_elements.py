@@ -7,7 +7,8 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 from numpy import ndarray
 
 from anydml.core.errors import ArgumentError
-from anydml.functions import _arguments, _engine, _scatter
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_along
@@ -16,7 +17,7 @@ from anydml.functions._function import Call, FunctionSpec
 from anydml.functions._library import Library
 from anydml.ops.scatter import Scatter
 
-_quick = _engine.function_call(Scatter.KERNEL)
+_quick = function_call(Scatter.KERNEL)
 
 
 def _prepare(
@@ -82,20 +83,14 @@ def scatter_elements(
     updates: t.Operand,
     **options: Unpack[_Options[None]],
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def scatter_elements(
     x: t.Other, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.Other: ...
-
-
 @overload
 def scatter_elements(
     x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def scatter_elements(
     x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]

@@ -6,7 +6,8 @@ from typing import Any, Final, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.functions import _arguments, _engine, _scatter
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Indexed, point_by_tuples
@@ -15,7 +16,7 @@ from anydml.functions._function import Attributes, Call, FunctionSpec
 from anydml.functions._library import Library
 from anydml.ops.scatter_nd import ScatterND
 
-_quick = _engine.function_call(ScatterND.KERNEL)
+_quick = function_call(ScatterND.KERNEL)
 
 
 def _prepare(
@@ -67,20 +68,14 @@ def scatter_nd(
     updates: t.Operand,
     **options: Unpack[_Options[None]],
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def scatter_nd(
     x: t.Other, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.Other: ...
-
-
 @overload
 def scatter_nd(
     x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def scatter_nd(
     x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]

@@ -8,7 +8,8 @@ from numpy import ndarray
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
@@ -17,7 +18,7 @@ from anydml.functions._function import Attributes, Call, Derivatives, FunctionSp
 from anydml.functions._library import Library
 from anydml.ops.slice1 import Slice1, first_places
 
-_quick = _engine.function_call(Slice1.KERNEL)
+_quick = function_call(Slice1.KERNEL)
 
 
 def _window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
@@ -98,20 +99,14 @@ def slice_window(
     *,
     out: None = ...,
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def slice_window(
     x: t.Other, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: None = ...
 ) -> t.Other: ...
-
-
 @overload
 def slice_window(
     x: t.Plain, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: None = ...
 ) -> t.NDArray[Any]: ...
-
-
 @overload
 def slice_window(
     x: t.Operand, starts: t.Integers, sizes: t.Integers, strides: t.Steps = ..., *, out: t.Out
@@ -119,13 +114,7 @@ def slice_window(
 
 
 def slice_window(
-    x: Any,
-    starts: t.Integers,
-    sizes: t.Integers,
-    strides: t.Steps = None,
-    *,
-    out: Any = None,
-    **unknown: Any,
+    x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: Any = None, **unknown: Any
 ) -> Any:
     """Copy a window of `x`, with a stride along each axis.
 

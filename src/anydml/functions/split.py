@@ -10,7 +10,8 @@ from numpy import ndarray
 
 from anydml.core._json import short_repr
 from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
@@ -20,7 +21,7 @@ from anydml.functions._library import Library
 from anydml.libraries._torch import is_true
 from anydml.ops.split import Split
 
-_quick = _engine.function_call(Split.KERNEL)
+_quick = function_call(Split.KERNEL)
 
 
 def _prepare(
@@ -144,20 +145,14 @@ class _Options(t.Options[t.Out], total=False):
 def split(
     x: t.ArrayOf[t.Scalar], sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[t.NDArray[t.Scalar], ...]: ...
-
-
 @overload
 def split(
     x: t.Other, sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[t.Other, ...]: ...
-
-
 @overload
 def split(
     x: t.Plain, sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
 ) -> tuple[t.NDArray[Any], ...]: ...
-
-
 @overload
 def split(
     x: t.Operand,

@@ -7,7 +7,8 @@ from typing import Any, Final, SupportsIndex, overload
 from numpy import ndarray
 
 from anydml.core.errors import ArgumentError
-from anydml.functions import _arguments, _engine
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
@@ -17,7 +18,7 @@ from anydml.functions._library import Library, MovingLibrary
 from anydml.libraries._base import MOST_AXES
 from anydml.ops.tile import Tile
 
-_quick = _engine.function_call(Tile.KERNEL)
+_quick = function_call(Tile.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
@@ -67,16 +68,10 @@ TILE: Final = FunctionSpec(
 def tile(
     x: t.ArrayOf[t.Scalar], repeats: t.Integers | SupportsIndex, *, out: None = ...
 ) -> t.NDArray[t.Scalar]: ...
-
-
 @overload
 def tile(x: t.Other, repeats: t.Integers | SupportsIndex, *, out: None = ...) -> t.Other: ...
-
-
 @overload
 def tile(x: t.Plain, repeats: t.Integers | SupportsIndex, *, out: None = ...) -> t.NDArray[Any]: ...
-
-
 @overload
 def tile(x: t.Operand, repeats: t.Integers | SupportsIndex, *, out: t.Out) -> t.Out: ...
 

@@ -16,7 +16,8 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
-from anydml.functions import _arguments, _engine, _scatter
+from anydml.devices.backends.cpu import function_call
+from anydml.functions import _arguments, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Part, Tree
@@ -305,8 +306,8 @@ TOP_K_ROWS: Final = FunctionSpec(
 )
 
 
-_quick = _engine.function_call(TopK1.KERNEL, TopKResult)
-_quick_rows = _engine.function_call(TopKRows.KERNEL, TopKResult)
+_quick = function_call(TopK1.KERNEL, TopKResult)
+_quick_rows = function_call(TopKRows.KERNEL, TopKResult)
 
 
 class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
@@ -324,44 +325,30 @@ class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
 def top_k(
     x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[None, None]]
 ) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[np.intp]]: ...
-
-
 @overload
 def top_k(
     x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[None, None]]
 ) -> TopKResult[t.NDArray[Any], t.NDArray[np.intp]]: ...
-
-
 @overload
 def top_k(
     x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
 ) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[t.Index]]: ...
-
-
 @overload
 def top_k(
     x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[Any]]: ...
-
-
 @overload
 def top_k(
     x: t.Other, k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> TopKResult[t.Other, t.Other]: ...
-
-
 @overload
 def top_k(
     x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
 ) -> TopKResult[t.NDArray[Any], t.NDArray[t.Index]]: ...
-
-
 @overload
 def top_k(
     x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> TopKResult[t.NDArray[Any], t.NDArray[Any]]: ...
-
-
 @overload
 def top_k(
     x: t.Operand,

@@ -70,15 +70,6 @@ def from_values(value: Any, name: str) -> Array:
         raise AllocationError(name, None, f"an array of {short_repr(value)}") from None
 
 
-def _extent(array: Array) -> tuple[int, int]:
-    """The lowest address of an array's elements, and the one behind the highest."""
-    first = array.__array_interface__["data"][0]
-    spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    below = sum(span for span in spans if span < 0)
-    above = sum(span for span in spans if span > 0)
-    return first + below, first + above + array.itemsize
-
-
 def _inside_its_buffer(array: Array, name: str) -> None:
     # NumPy takes the offset and strides of an `__array_interface__` over a buffer as they are.
     if array.base is None or isinstance(array.base, np.ndarray) or not array.size:
@@ -87,7 +78,10 @@ def _inside_its_buffer(array: Array, name: str) -> None:
         buffer = np.frombuffer(array.base, np.uint8)
     except (TypeError, ValueError, BufferError):
         return  # a pointer, which only its owner can vouch for
-    begin, (low, high) = buffer.__array_interface__["data"][0], _extent(array)
+    begin, first = (a.__array_interface__["data"][0] for a in (buffer, array))
+    spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    low = first + sum(span for span in spans if span < 0)
+    high = first + sum(span for span in spans if span > 0) + array.itemsize
     if low < begin or high > begin + buffer.nbytes:
         raise ArgumentTypeError(
             f"{name}: expected an array within its buffer of {buffer.nbytes} bytes, "
