@@ -428,3 +428,22 @@ def test_dimensions_that_a_question_mark_names_may_differ():
     compare(model, {"x": floats(0, 2, 3)}, shapes={"x": (2, 3)})
     with pytest.raises(dml.ModelError, match=r"free dimensions \?, \?"):
         dml.read_onnx(model).compile(dml.Device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, _: dml.read_onnx(m, dims=3), "dims: expected a mapping by name, got 3"),
+        (lambda m, _: dml.read_onnx(m, shapes={"x": 3}), r"shapes\['x'\]: expected a sequence of"),
+        (lambda m, _: dml.read_onnx(m, dims={"n": 1}).compile("cpu"), "device: expected a Device"),
+        (
+            lambda _, run: run(x=np.ma.masked_array(floats(0, 1, 3, 17, 17))),
+            "x: expected an array ",
+        ),
+        (lambda _, run: run(x="abc"), "x: expected numbers, got strings"),
+    ],
+)
+def test_values_of_wrong_kinds(call, message):
+    run = dml.read_onnx(classifier(), dims={"n": 1}).compile(dml.Device("cpu"))
+    with pytest.raises((dml.ArgumentTypeError, dml.BindingError), match=f"^{message}"):
+        call(classifier(), run)

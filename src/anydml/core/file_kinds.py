@@ -60,7 +60,7 @@ def kind_of(data: bytes, complete: bool = True) -> str | None:
     known = (kind for start, kind in _BEGINNINGS if data.startswith(start))
     found = next(known, None)
     if found is None and _is_onnx(data, complete):
-        found = "an ONNX model (protobuf), which ONNX Runtime runs"
+        found = "an ONNX model (protobuf), which `anydml check FILE` and dml.read_onnx read"
     if found is None and is_flatbuffer(data):
         found = "a FlatBuffers file, as serialized graphs (dmlSerializedGraph) are"
     return found

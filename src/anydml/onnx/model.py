@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -212,11 +212,23 @@ def load_model(
 
 
 def _sizes(what: str, given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    _check_mapping(what, given)
+    for name, sizes in given.items():
+        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+            raise ArgumentTypeError(
+                f"{what}[{name!r}]: expected a sequence of integers, got {short_repr(sizes)}"
+            )
     return {name: tuple(_counts(what, dict.fromkeys([name], n))[name] for n in sizes)
             for name, sizes in given.items()}  # fmt: skip
 
 
+def _check_mapping(what: str, given: Any) -> None:
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"{what}: expected a mapping by name, got {short_repr(given)}")
+
+
 def _counts(what: str, given: Mapping[str, int]) -> dict[str, int]:
+    _check_mapping(what, given)
     for name, size in given.items():
         if isinstance(size, bool) or not hasattr(size, "__index__") or not 0 <= size < 2**32:
             raise ModelError(f"{what}[{name!r}]: expected an integer in 0..2^32 - 1, got {size!r}.")

@@ -92,7 +92,15 @@ class Report:
 
     def warnings(self) -> list[str]:
         """List warnings about the whole model."""
-        found = [*self.model.source.warnings, *self.model.free_dimensions()]
+        found = [*self.model.source.warnings]
+        unchecked = sum(item.on_device and not (item.static or item.descriptors)
+                        for item in self.judged if item.place != "cpu")  # fmt: skip
+        if unchecked:
+            found.append(
+                f"{counted(unchecked, 'node')} with unknown or empty tensors: the operators are "
+                "not checked, and count for no feature level"
+            )
+        found += self.model.free_dimensions()
         if self.level < LOWEST_DEVICE:
             found.append(
                 f"ONNX Runtime's provider creates its device at level {LOWEST_DEVICE.suffix} or "
@@ -146,7 +154,7 @@ class Report:
         lowest = self.lowest
         if lowest is None:
             yield "No feature level accepts the model"
-        else:
+        elif any(item.descriptors for item in self.judged):
             yield f"Lowest feature level that accepts the operators: {describe(lowest)}"
         yield f"Note: {_LATER}."
 

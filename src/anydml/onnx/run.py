@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from anydml.core._json import did_you_mean, short_repr
-from anydml.core.errors import BindingError, ModelError
+from anydml.core.errors import ArgumentTypeError, BindingError, ModelError
+from anydml.devices.device import Device
 from anydml.graphs.build import GraphBuilder
 from anydml.graphs.check import CONSTANTS_SINCE
 from anydml.graphs.compiled import CompiledGraph
+from anydml.libraries import as_numpy
 from anydml.onnx.cpu import CpuNode, is_available
 from anydml.onnx.folding import shape_or_size
 from anydml.onnx.lower.node import UnsupportedError
@@ -24,7 +26,6 @@ from anydml.onnx.types import DATA_TYPES, Array, Value, name_of_numpy, numpy_typ
 from anydml.onnx.verdict import Judged, lower_node, tensor_desc
 
 if TYPE_CHECKING:
-    from anydml.devices.device import Device
     from anydml.onnx.model import OnnxModel
 
 Arrays = dict[str, Array]
@@ -46,6 +47,8 @@ class CompiledModel:
     """
 
     def __init__(self, model: OnnxModel, device: Device, outputs: Sequence[str] = ()) -> None:
+        if not isinstance(device, Device):
+            raise ArgumentTypeError(f"device: expected a Device, got {short_repr(device)}")
         self._model = model
         self._device = device
         self._graph = model.graph
@@ -159,7 +162,7 @@ class CompiledModel:
         for name, value in expected.items():
             if name not in inputs:
                 raise BindingError(f"{name}: expected an array, got none")
-            array = np.asarray(inputs[name])
+            array = _array(inputs[name], name)
             if value.type not in DATA_TYPES:
                 raise BindingError(f"{name}: expected a tensor type of DirectML, got {value.type}")
             expected_type = _public_type(value.type)
@@ -171,6 +174,16 @@ class CompiledModel:
                 raise BindingError(f"{name}: expected shape {value.sizes}, got {array.shape}")
             arrays[name] = _packed(array) if _is_four_bits(value) else array
         return arrays
+
+
+def _array(value: Any, name: str) -> Array:
+    """The array that a caller binds."""
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+        return np.asarray(value)  # of any type, those of `ml_dtypes` too
+    try:
+        return as_numpy(value, name)
+    except ArgumentTypeError as error:
+        raise BindingError(str(error)) from error
 
 
 def _on_host(item: Judged) -> bool:
