@@ -17,11 +17,10 @@ from anydml.core.tensor import frozen
 from anydml.devices.backends import kernels_for
 from anydml.devices.backends.cpu import allocate
 from anydml.devices.backends.cuda import uploaded
-from anydml.devices.binding import first_overlap, overlaps_itself, same_memory, share_memory
+from anydml.devices.binding import overlaps_itself, same_memory, share_memory
 from anydml.libraries import (
     as_numpy,
     as_operand,
-    bump_version,
     check_dtype,
     has_no_memory,
     index_type,
@@ -451,24 +450,6 @@ def _output_array(out: Any, name: str) -> Array:
     return as_operand(out, name)[0]
 
 
-def wrap_result(result: Array, out: Any, wrap: Wrap) -> Any:
-    """Return the result of a function: an array of the kind that came in, or the caller's."""
-    if out is None:
-        return wrap(result)
-    bump_version(out)
-    return out
-
-
-def check_disjoint(results: Sequence[Array], name: str) -> None:
-    """Several results, each given by the caller and not one over another."""
-    pair = first_overlap(results, ())
-    if pair is not None:
-        raise ArgumentError(
-            f"{name}[{pair[0]}]: expected memory that does not overlap {name}[{pair[1]}], "
-            "got an overlap"
-        )
-
-
 def members(value: Any, name: str) -> list[Any]:
     """Return a new list of the sequence's members."""
     try:
@@ -487,17 +468,3 @@ def members_of(arrays: Any) -> list[Any]:
     if not found:
         raise ArgumentError("arrays: expected at least one, got none")
     return found
-
-
-def unpack_out(out: Any, count: int, names: str) -> Sequence[Any]:
-    """The members of an `out` for several results; None for each that is to be allocated."""
-    if out is None:
-        return (None,) * count
-    if not isinstance(out, list | tuple):
-        raise ArgumentTypeError(
-            f"out: expected a tuple of {count} arrays ({names}), got {short_repr(out)}"
-        )
-    members = tuple(out)  # the list may change while its members are checked
-    if len(members) != count:
-        raise ArgumentError(f"out: expected {count} arrays ({names}), got {len(members)}")
-    return members

@@ -13,15 +13,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.core.errors import AllocationError, ArgumentTypeError
+from anydml.core._json import short_repr
+from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.core.program import IndexUse
 from anydml.devices.backends import kernels_for
 from anydml.devices.backends._sequence import index_error
 from anydml.devices.backends.cpu import know_type
+from anydml.devices.binding import first_overlap
 from anydml.devices.threads import get_num_threads
 from anydml.functions import _arguments
 from anydml.functions._function import Attributes, Call, FunctionSpec, OperatorClass
-from anydml.libraries import as_operand, check_dtype, promoted
+from anydml.libraries import as_operand, bump_version, check_dtype, promoted
 from anydml.libraries._base import Array, Wrap
 from anydml.libraries._device import DeviceArray
 from anydml.libraries._types import as_type, to_counterpart, type_of
@@ -150,8 +152,12 @@ class Memory:
             if not isinstance(call.operands[i], DeviceArray):
                 check(call.operands[i])
         spec.program(self, spec, call.operands, call.attributes)
-        pairs = zip(self._targets, self._outs(len(self._targets)), strict=True)
-        return spec.finished([_arguments.wrap_result(y, out, self._wrap) for y, out in pairs])
+        results = []
+        for target, out in zip(self._targets, self._outs(len(self._targets)), strict=True):
+            if out is not None:
+                bump_version(out)
+            results.append(self._wrap(target) if out is None else out)
+        return spec.finished(results)
 
     def run(
         self,
@@ -232,11 +238,18 @@ class Memory:
         return rows
 
     def _outs(self, count: int) -> Sequence[Any]:
-        """Return the user's array for each result."""
-        if self._spec.is_single:
-            return (self._out,)
+        """Return the user's array for each result; None for one that is to be allocated."""
+        if self._out is None or self._spec.is_single:
+            return (self._out,) * count
         names = ", ".join(self._spec.result_names) or "one for each part"
-        return _arguments.unpack_out(self._out, count, names)
+        if not isinstance(self._out, list | tuple):
+            raise ArgumentTypeError(
+                f"out: expected a tuple of {count} arrays ({names}), got {short_repr(self._out)}"
+            )
+        outs = tuple(self._out)  # the list may change while its members are checked
+        if len(outs) != count:
+            raise ArgumentError(f"out: expected {count} arrays ({names}), got {len(outs)}")
+        return outs
 
     def _make(self, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> list[Array]:
         """Make the results of the call: new arrays, or the user's after checking them."""
@@ -256,7 +269,12 @@ class Memory:
             if spec.result_names:
                 operands.append((name, result))
         if self._out is not None and spec.lists_results:
-            _arguments.check_disjoint(self._targets, "out")
+            pair = first_overlap(self._targets, ())
+            if pair is not None:
+                raise ArgumentError(
+                    f"out[{pair[0]}]: expected memory that does not overlap out[{pair[1]}], "
+                    "got an overlap"
+                )
         return self._targets
 
 

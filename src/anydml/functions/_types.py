@@ -58,6 +58,7 @@ Operand: TypeAlias = ArrayLike | Exporter
 """Operands besides the array that decides the kind of the result."""
 
 Integers: TypeAlias = Sequence[SupportsIndex] | ArrayOf[Any]
+Size: TypeAlias = SupportsIndex
 Steps: TypeAlias = Integers | None
 Sections: TypeAlias = SupportsIndex | Integers | None
 TypeOf: TypeAlias = type[Scalar] | np.dtype[Scalar]

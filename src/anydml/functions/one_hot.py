@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, Unpack, overload
 
 import numpy as np
 from numpy import ndarray
@@ -91,41 +91,31 @@ ONE_HOT: Final = FunctionSpec(
 )
 
 
+class _Options(t.Options[t.Out], total=False):
+    axis: SupportsIndex
+
+
 @overload
 def one_hot(
     indices: t.ArrayOf[Any],
-    depth: SupportsIndex,
+    depth: t.Size,
     values: t.ArrayOf[t.Scalar],
-    *,
-    axis: SupportsIndex = ...,
-    out: None = ...,
+    **options: Unpack[_Options[None]],
 ) -> t.NDArray[t.Scalar]: ...
 @overload
 def one_hot(
     indices: t.ArrayOf[Any] | t.Plain,
-    depth: SupportsIndex,
+    depth: t.Size,
     values: t.Operand = ...,
-    *,
-    axis: SupportsIndex = ...,
-    out: None = ...,
+    **options: Unpack[_Options[None]],
 ) -> t.NDArray[Any]: ...
 @overload
 def one_hot(
-    indices: t.Other,
-    depth: SupportsIndex,
-    values: t.Operand = ...,
-    *,
-    axis: SupportsIndex = ...,
-    out: None = ...,
+    indices: t.Other, depth: t.Size, values: t.Operand = ..., **options: Unpack[_Options[None]]
 ) -> t.Other: ...
 @overload
 def one_hot(
-    indices: t.Operand,
-    depth: SupportsIndex,
-    values: t.Operand = ...,
-    *,
-    axis: SupportsIndex = ...,
-    out: t.Out,
+    indices: t.Operand, depth: t.Size, values: t.Operand = ..., **options: Unpack[_Options[t.Out]]
 ) -> t.Out: ...
 
 

@@ -60,7 +60,13 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
         if is_list and type(arguments[0]) not in _LISTS:
             arguments = members_of(arguments[0]), *arguments[1:]
         if out is not None:
-            return _write(spec, arguments[0] if is_list else arguments[:count], arguments, out)
+            operands = arguments[0] if is_list else arguments[:count]
+            if not any(type(value) is ARRAY for value in operands):
+                # JAX's arrays are never written.
+                raise ArgumentTypeError(
+                    f"out: expected None in traced code, got {short_repr(type(out).__name__)}"
+                )
+            return _on_host(spec, operands, arguments, out)
         if arguments[last] is default:
             arguments = *arguments[:last], DEFAULT, *arguments[count:]
         try:
@@ -89,16 +95,6 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
         return result
 
     return call
-
-
-def _write(
-    spec: FunctionSpec, operands: Sequence[Any], arguments: tuple[Any, ...], out: Any
-) -> Any:
-    if not any(type(value) is ARRAY for value in operands):  # JAX's arrays are never written
-        raise ArgumentTypeError(
-            f"out: expected None in traced code, got {short_repr(type(out).__name__)}"
-        )
-    return _on_host(spec, operands, arguments, out)
 
 
 def _on_host(
@@ -155,7 +151,10 @@ class Programs:
         """The program of a call, from its arguments without ``out``."""
         operands, static = arguments[: self.count], arguments[self.count :]
         waits = self._has_indices and (self._mode is None or arguments[self._mode] == "raise")
-        is_traced = any(map(_is_traced, self._members(operands)))
+        # Without memory: a tracer, or keys of random numbers.
+        is_traced = any(
+            isinstance(x, jax.Array) and type(x) is not ARRAY for x in self._members(operands)
+        )
         if key is None or is_traced:
             return self._tracing(static), waits and not is_traced
         if len(self.by_key) >= _MOST:
@@ -217,14 +216,9 @@ class Programs:
                 self._check_values(arrays)
             return compiled(*arrays[:count])
 
-        def check_and_run(*operands: Any) -> Any:
-            self._check_values(operands)
-            return compiled(*operands[:count])
-
-        if any(type(x) is not ARRAY for x in self._members(operands[:count])):
+        are_ready = all(type(x) is ARRAY for x in self._members(operands[:count]))
+        if self._spec.value_checks or not are_ready:
             return convert_and_run
-        if self._spec.value_checks:
-            return check_and_run
         return (lambda *operands: compiled(*operands[:count])) if constants else compiled
 
     def _members(self, operands: Sequence[Any]) -> Sequence[Any]:
@@ -271,8 +265,3 @@ def _copied(value: Any) -> Any:
     if type(value) is list or type(value) is tuple:
         return type(value)(map(_copied, value))
     return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def _is_traced(value: Any) -> bool:
-    """Whether it is an array of JAX without memory: a tracer, or keys of random numbers."""
-    return isinstance(value, jax.Array) and type(value) is not ARRAY
