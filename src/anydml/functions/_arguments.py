@@ -18,13 +18,7 @@ from anydml.devices.backends import kernels_for
 from anydml.devices.backends.cpu import allocate
 from anydml.devices.backends.cuda import uploaded
 from anydml.devices.binding import overlaps_itself, same_memory, share_memory
-from anydml.libraries import (
-    as_numpy,
-    as_operand,
-    check_dtype,
-    has_no_memory,
-    index_type,
-)
+from anydml.libraries import as_numpy, as_operand, check_dtype, has_no_memory, index_type
 from anydml.libraries._base import MOST_AXES, Array, Wrap, check_unlabelled
 from anydml.libraries._device import DeviceArray
 from anydml.libraries._numpy import unmasked
