@@ -82,8 +82,11 @@ class Graph:
             self.inputs.append(dml.input_tensor(self.builder, i, desc))
             self.bindings.append(dml.Binding(self.inputs[-1], array))
 
+    def model(self, *outputs):
+        return self.builder.build(dml.NONE, list(outputs) or [-self.inputs[0]])
+
     def run(self, *outputs):
-        model = self.builder.build(dml.ExecutionFlags.NONE, list(outputs))
+        model = self.model(*outputs)
         results = self.device.compute(model, self.bindings, list(outputs))
         return [np.array(result) for result in results]
 
@@ -326,8 +329,34 @@ def test_what_is_wrong_is_said_where_it_is():
         dml.mean_variance_normalization(graph.inputs[0], normalize_variance=1)
     with pytest.raises(anydml.ArgumentTypeError, match="expected an Expression, got 3"):
         dml.activation_relu(3)
-    with pytest.raises(TypeError, match=r"activation_relu: got an unexpected keyword .* 'inputs'"):
+    with pytest.raises(TypeError, match=r"relu\(input\): got an unexpected .* 'inputs'"):
         dml.activation_relu(graph.inputs[0], inputs=1)
+    for call, message in (
+        (lambda: dml.join([], 1), "join: input: expected at least one Expression, got none"),
+        (lambda: dml.TensorDesc("f", [1]), "data_type: expected a TensorDataType"),
+        (lambda: dml.TensorDesc(dml.TensorDataType.UNKNOWN, [1]), "data_type: expected"),
+        (lambda: dml.TensorDesc(FLOAT32, 1), "sizes: expected a sequence, got 1"),
+        (lambda: dml.Binding(graph.inputs[0], "a"), "input0: expected numbers, got 'a'"),
+        (lambda: graph.builder.build(dml.NONE, 3), "outputs: expected a sequence, got 3"),
+        (lambda: graph.device.compute(graph.model(), None, []), "inputs: expected a sequence"),
+    ):
+        with pytest.raises((anydml.ArgumentTypeError, anydml.BindingError), match=f"^{message}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("relu", "did you mean 'activation_relu'"),
+        ("softmax", "did you mean 'activation_soft_max'"),
+        ("Convolution", "did you mean 'convolution'"),
+        ("lstm", "anydml.GraphBuilder has 'lstm'"),
+        ("nothing_like_it", "$"),
+    ],
+)
+def test_names_that_it_lacks(name, hint):
+    with pytest.raises(AttributeError, match=f"PyDirectML has no '{name}'.*{hint}"):
+        getattr(dml, name)
 
 
 def test_the_device_is_that_of_the_variable(monkeypatch):

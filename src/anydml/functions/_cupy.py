@@ -80,28 +80,36 @@ def call_of(spec: FunctionSpec, general: Call) -> Call:
     defaults = tuple(a.default for a in spec.attributes if a.default is not None)
     count = len(spec.attributes) - len(defaults)
 
-    def call_kernel(arguments: tuple[Any, ...]) -> Any:
+    def call_kernel(arguments: tuple[Any, ...], out: Any) -> Any:
+        if not (out is None or spec.is_single or isinstance(out, list | tuple)):
+            return None
+        outs = () if out is None else (out,) if spec.is_single else tuple(out)
         try:
             operands, attributes, is_scalar = spec.prepare(_NAMESPACE, *arguments)
             blocks: Any = [_block(x) for x in operands]
+            out_blocks = [_block(_NAMESPACE.array(x, "out")) for x in outs]
         except (_UnusualError, AnyDMLError, ValueError):  # the last one: of CuPy
             return None
         values = (*attributes.values(),)
         device = operands[0].device.id
         here = device == cupy.cuda.runtime.getDevice()
-        if not here or is_scalar or any(x.device.id != device for x in operands[1:]):
+        if not here or is_scalar or any(x.device.id != device for x in (*operands, *outs)):
             return None
         if values[count:] != defaults:  # attributes that the kernel does not have
             return None
         place = device, cupy.cuda.get_current_stream().ptr
         operand_blocks = [blocks] if spec.lists_operands else blocks
-        return run(None, place, _make, *operand_blocks, *values[:count])
+        written = None if out is None else out_blocks[0] if spec.is_single else out_blocks
+        result = run(written, place, _make, *operand_blocks, *values[:count])
+        if out is None or result is None:
+            return result
+        return out if spec.is_single else spec.finished(outs)
 
     def call(arguments: tuple[Any, ...], out: Any) -> Any:
         # An iterator can be read once only.
-        if out is None and not any(hasattr(value, "__next__") for value in arguments):
+        if not any(hasattr(value, "__next__") for value in (*arguments, out)):
             try:
-                result = call_kernel(arguments)
+                result = call_kernel(arguments, out)
             except MemoryError:
                 result = None  # the general path says how much for what
             if result is not None:

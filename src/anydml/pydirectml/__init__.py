@@ -19,6 +19,10 @@ array([[[[3., 0.],
          [7., 0.]]]], dtype=float32)
 """
 
+from typing import Any
+
+from anydml.core._json import did_you_mean
+from anydml.graphs.directmlx import functions
 from anydml.pydirectml import _functions, _graph, _types
 from anydml.pydirectml._functions import *  # noqa: F403  # each has __all__
 from anydml.pydirectml._graph import *  # noqa: F403  # each has __all__
@@ -33,3 +37,14 @@ __all__ += _types.__all__
 __all__ += _graph.__all__
 __all__ += _functions.__all__
 __all__ += list(_members)
+
+
+def __getattr__(name: str) -> Any:
+    """Suggest a name in place of one that PyDirectML lacks."""
+    if name in functions():
+        hint = f"; anydml.GraphBuilder has {name!r}"
+    else:
+        short = {known.removeprefix("activation_").replace("_", ""): known for known in __all__}
+        meant = short.get(name.lower().replace("_", ""))
+        hint = f"; did you mean {meant!r}?" if meant else did_you_mean(name, __all__)
+    raise AttributeError(f"PyDirectML has no {name!r}{hint}")

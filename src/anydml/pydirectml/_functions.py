@@ -86,7 +86,8 @@ def _operator(name: str, **renamed: str) -> Callable[[Function], Function]:
             try:
                 bound = signature.bind(*values, **keywords)
             except TypeError as error:
-                raise ArgumentTypeError(f"{function.__name__}: {error}") from None
+                names = ", ".join(signature.parameters)
+                raise ArgumentTypeError(f"{function.__name__}({names}): {error}") from None
             bound.apply_defaults()
             expressions, fields = [], {}
             for key, value in bound.arguments.items():

@@ -16,7 +16,7 @@ from anydml.devices import device as devices
 from anydml.devices.binding import elements_size
 from anydml.graphs import build
 from anydml.graphs.compiled import CompiledGraph
-from anydml.pydirectml._types import ExecutionFlags, TensorDesc, desc_of, tensor_of
+from anydml.pydirectml._types import ExecutionFlags, TensorDesc, desc_of, members, tensor_of
 
 __all__ = [
     "Binding",
@@ -93,6 +93,8 @@ def call(name: str, *inputs: Any, **fields: Any) -> tuple[Expression, ...]:
         for at, value in enumerate(inputs)
     ]  # fmt: skip
     first: Any = operands[0]
+    if first == []:
+        raise ArgumentTypeError(f"{name}: input: expected at least one Expression, got none")
     builder = (first[0] if isinstance(first, list) else first).builder
     found = getattr(builder, name)(*operands, **{k: v for k, v in fields.items() if v is not None})
     return tuple(map(wrap, found if isinstance(found, tuple) else (found,)))
@@ -134,7 +136,10 @@ class Binding:
 
     def __init__(self, expr: Expression, data: Any) -> None:
         desc = to_expression("expr", expr).desc.storage
-        array = np.ascontiguousarray(data, desc.data_type.numpy)
+        try:
+            array = np.ascontiguousarray(data, desc.data_type.numpy)
+        except (TypeError, ValueError) as error:
+            raise BindingError(f"{expr._name}: expected numbers, got {short_repr(data)}") from error
         if array.nbytes not in (elements_size(desc), desc.total_tensor_size_in_bytes):
             count = elements_size(desc) // desc.data_type.element_size
             raise BindingError(
@@ -164,7 +169,8 @@ class GraphBuilder:
     def build(self, flags: ExecutionFlags, outputs: Sequence[Expression]) -> Model:
         """Compile the graph that computes some expressions."""
         outputs_by_name = {
-            f"output{i}": to_expression(f"outputs[{i}]", value) for i, value in enumerate(outputs)
+            f"output{i}": to_expression(f"outputs[{i}]", value)
+            for i, value in enumerate(members("outputs", outputs))
         }
         allows_half = ExecutionFlags.ALLOW_HALF_PRECISION_COMPUTATION in ExecutionFlags(flags)
         graph, device = self._graph.build(**outputs_by_name), self._device._device
@@ -220,6 +226,7 @@ class Device:
         """
         graph = model._graph
         descs = [tensor.desc for tensor in graph.desc.outputs]
+        outputs, inputs = members("outputs", outputs), members("inputs", inputs)
         if [to_expression(f"outputs[{i}]", value).desc for i, value in enumerate(outputs)] != descs:
             raise ArgumentError(
                 "outputs: expected the expressions that were passed to build, got others"

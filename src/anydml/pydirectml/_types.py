@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -133,7 +133,12 @@ class TensorDesc:
                 f"a tensor_policy, got {len(values) + 1} values and {', '.join(fields) or 'none'}"
             )
         policy = fields.pop("tensor_policy", TensorPolicy.default)
-        sizes = tuple(fields.pop("sizes"))
+        sizes = members("sizes", fields.pop("sizes"))
+        if data_type not in map(int, DataType):
+            raise ArgumentTypeError(
+                f"data_type: expected a TensorDataType other than UNKNOWN, got "
+                f"{short_repr(data_type)}"
+            )
         strides = fields.pop("strides", None) or policy.strides(sizes)
         self._desc = tensor.TensorDesc(DataType(int(data_type)), sizes, strides, **fields)
 
@@ -173,6 +178,13 @@ class TensorDesc:
             f"dml.TensorDesc of type {int(self.data_type)} and shape [{sizes}] "
             f"with flags {int(self.flags)}"
         )
+
+
+def members(name: str, values: Any) -> tuple[Any, ...]:
+    """Return the members of a sequence."""
+    if not isinstance(values, Iterable):
+        raise ArgumentTypeError(f"{name}: expected a sequence, got {short_repr(values)}")
+    return tuple(values)
 
 
 def tensor_of(desc: TensorDesc) -> tensor.TensorDesc:
