@@ -18,13 +18,7 @@ from anydml.devices.backends import kernels_for
 from anydml.devices.backends.cpu import allocate
 from anydml.devices.backends.cuda import uploaded
 from anydml.devices.binding import overlaps_itself, same_memory, share_memory
-from anydml.libraries import (
-    as_numpy,
-    as_operand,
-    check_dtype,
-    has_no_memory,
-    index_type,
-)
+from anydml.libraries import as_numpy, as_operand, check_dtype, has_no_memory, index_type
 from anydml.libraries._base import MOST_AXES, Array, Wrap, check_unlabelled
 from anydml.libraries._device import DeviceArray
 from anydml.libraries._numpy import unmasked
@@ -102,9 +96,6 @@ def axis_of(axis: Any, array: Array, name: str = "x", added: int = 0) -> int:
 
     `added`: how many more axes than the array has what the axis is of.
     """
-    rank = array.ndim + added
-    if type(axis) is int and -rank <= axis < rank:
-        return axis % rank
     number = integer(axis, "axis")
     rank = array.ndim + added
     if not -rank <= number < rank:
@@ -228,10 +219,17 @@ def type_named(dtype: Any) -> np.dtype[Any]:
     """Return the type that `cast` converts to."""
     name = type_name(dtype)
     if name not in NUMBERS:
-        accepted = ", ".join(NUMBERS)
-        use = "; use x != 0" if name == "bool" else did_you_mean(dtype, NUMBERS)
-        raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {short_repr(dtype)}{use}")
+        raise unknown_type(dtype, "dtype", NUMBERS)
     return type_of(name)
+
+
+def unknown_type(dtype: Any, argument: str, accepted: Sequence[str]) -> ArgumentTypeError:
+    """Return the error for an argument that is none of the accepted types."""
+    is_bool = argument == "dtype" and type_name(dtype) == "bool"
+    hint = "; use x != 0" if is_bool else did_you_mean(dtype, accepted)
+    return ArgumentTypeError(
+        f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(dtype)}{hint}"
+    )
 
 
 def check_type(array: Any, accepted: tuple[str, ...]) -> None:
@@ -258,10 +256,7 @@ def result_indices(
     elif (found := type_name(requested)) in INDEX_TYPES:
         kind = np.dtype(found)
     else:
-        raise ArgumentTypeError(
-            f"index_dtype: expected one of {', '.join(INDEX_TYPES)}, got {short_repr(requested)}"
-            f"{did_you_mean(requested, INDEX_TYPES)}"
-        )
+        raise unknown_type(requested, "index_dtype", INDEX_TYPES)
     longest = max(shape, default=0)
     if longest - 1 > np.iinfo(kind).max:
         raise ArgumentError(

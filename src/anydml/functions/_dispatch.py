@@ -91,10 +91,7 @@ def _on_memory(spec: FunctionSpec) -> Call:
 
 @cache
 def function_of(
-    module: str,
-    name: str,
-    call_of: Callable[[FunctionSpec], Call],
-    asarray: Callable[[Any], Any],
+    module: str, name: str, call_of: Callable[[FunctionSpec], Call], asarray: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """An array function by its name that calls one library's integration whatever it gets."""
     spec = function_specs().get(name)

@@ -8,7 +8,8 @@ imported: an array of theirs that comes in shows that it is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,10 +17,11 @@ import numpy as np
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentTypeError
 from anydml.libraries import _cupy, _dlpack, _jax, _numpy, _torch
-from anydml.libraries._base import Array, Library, Wrap, class_of
+from anydml.libraries._base import Array, Wrap, class_of
 from anydml.libraries._device import DeviceArray
 from anydml.libraries._types import (
     as_type,
+    by_numpy,
     dtype_name,
     is_added,
     is_plain,
@@ -30,7 +32,39 @@ from anydml.libraries._types import (
 
 _BUILTIN: Final = frozenset((bool, int, float, complex, list, tuple))  # no library owns these
 
-LIBRARIES: Final[tuple[Library, ...]] = (_numpy, _torch, _cupy, _jax, _dlpack)
+
+@dataclass(frozen=True)
+class Library:
+    """The functions that one library's arrays need."""
+
+    owns: Callable[[Any], bool]
+    """Whether a value is an array of this library; without importing it."""
+    as_operand: Callable[[Any, str], tuple[Array, Wrap]]
+    """The array as a NumPy array of the same memory, and how to make a result of its kind. One
+    without plain memory is refused; messages begin with the name."""
+    index_type: Callable[[], np.dtype[Any]] = lambda: np.dtype(np.intp)
+    """The type of the indices that its users index with."""
+    check_dtype: Callable[[np.dtype[Any], str], None] = lambda dtype, name: None
+    """Refuses a type that the library would change without a word."""
+    promoted: Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]] = by_numpy
+    """The type that the library joins these types into; `TypeError` if there is none."""
+    bump_version: Callable[[Any], None] = lambda value: None
+    """Tells the library that an array of its own has been written."""
+
+
+_NUMPY: Final = Library(_numpy.owns, _numpy.as_operand, check_dtype=_numpy.check_dtype)
+_TORCH: Final = Library(
+    _torch.owns,
+    _torch.as_operand,
+    _torch.index_type,
+    promoted=_torch.promoted,
+    bump_version=_torch.bump_version,
+)
+_CUPY: Final = Library(_cupy.owns, _cupy.as_operand)
+_JAX: Final = Library(_jax.owns, _jax.as_operand, _jax.index_type, _jax.check_dtype, _jax.promoted)
+_DLPACK: Final = Library(_dlpack.owns, _dlpack.as_operand)
+
+LIBRARIES: Final = (_NUMPY, _TORCH, _CUPY, _JAX, _DLPACK)
 """The first that owns a value takes it; what none owns is made an array of numbers."""
 
 
@@ -121,7 +155,7 @@ def _describe(value: Any) -> str:
 
 def _library_of(value: Any) -> Library:
     # What no library owns becomes a NumPy array.
-    return next((library for library in LIBRARIES if library.owns(value)), _numpy)
+    return next((library for library in LIBRARIES if library.owns(value)), _NUMPY)
 
 
 _TYPES = (

@@ -1,10 +1,10 @@
-"""The protocol of the libraries' modules, and helpers that they share."""
+"""Helpers that the modules of libraries share."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,31 +16,6 @@ MOST_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 Wrap = Callable[[Array], Any]
 """Makes a result of the kind that came in from a NumPy array."""
-
-
-class Library(Protocol):
-    """A module that knows one library's arrays."""
-
-    def owns(self, value: Any) -> bool:
-        """Whether the value is an array of this library; without importing it."""
-
-    def as_operand(self, value: Any, name: str) -> tuple[Array, Wrap]:
-        """The array as a NumPy array of the same memory, and how to make a result of its kind.
-
-        An array without plain memory is refused; messages begin with `name`.
-        """
-
-    def index_type(self) -> np.dtype[Any]:
-        """The type of the indices that its users index with."""
-
-    def check_dtype(self, dtype: np.dtype[Any], name: str) -> None:
-        """Refuse a type that the library would change without a word."""
-
-    def promoted(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-        """The type that the library joins these types into; `TypeError` if there is none."""
-
-    def bump_version(self, value: Any) -> None:
-        """Tell the library that an array of its own has been written."""
 
 
 def class_of(module: str, name: str) -> type | tuple[()]:
@@ -72,19 +47,6 @@ def check_unlabelled(value: Any, name: str) -> None:
         f"{name}: expected an array without labels, got an object of class "
         f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}; use .{use}"
     )
-
-
-def intp() -> np.dtype[Any]:
-    """The type that NumPy indexes with."""
-    return np.dtype(np.intp)
-
-
-def accept_any_dtype(dtype: np.dtype[Any], name: str) -> None:
-    """A library that changes no type."""
-
-
-def no_version_counter(value: Any) -> None:
-    """A library that does not count writes."""
 
 
 def unreadable(name: str, error: Exception) -> ArgumentTypeError:

@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 
 from anydml.core.errors import AllocationError
-from anydml.libraries._base import Array, Wrap, accept_any_dtype, class_of, intp, no_version_counter
+from anydml.libraries._base import Array, Wrap, class_of
 from anydml.libraries._device import DeviceArray, Shape, owner_of, packed_strides
-from anydml.libraries._types import by_numpy, counterpart
-
-bump_version = no_version_counter
-index_type = intp
-check_dtype = accept_any_dtype
-promoted = by_numpy
+from anydml.libraries._types import counterpart
 
 
 def owns(value: Any) -> bool:

@@ -44,10 +44,6 @@ class DeviceArray:
     writeable: bool = True
     """Whether it may be an output."""
 
-    def _like(self, dtype: np.dtype[Any], shape: Shape, strides: Shape) -> DeviceArray:
-        return DeviceArray(self.address, dtype, shape, strides, self.device, self.stream,
-                           self.owner, self.make, self.writeable)  # fmt: skip
-
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise ArgumentTypeError(
             f"expected arrays in memory that the CPU reads for this, got one on {self.place}"
@@ -114,7 +110,7 @@ class DeviceArray:
             raise ArgumentTypeError(f"shape: expected one like {self.shape}, got {new_shape}")
         rest = iter(kept)
         strides = tuple(self.itemsize if n == 1 else next(rest)[1] for n in new_shape)
-        return self._like(self.dtype, new_shape, strides)
+        return self.laid_out(new_shape, self.dtype, strides)
 
     def broadcast_to(self, shape: Shape) -> DeviceArray:
         """Broadcast the array to a shape, or raise `ValueError`."""
@@ -123,21 +119,18 @@ class DeviceArray:
         added = len(shape) - self.ndim
         pairs = zip(self.shape, self.strides, shape[added:], strict=True)
         strides = (0,) * added + tuple(s if n == size else 0 for n, s, size in pairs)
-        result = self._like(self.dtype, tuple(shape), strides)
+        result = self.laid_out(tuple(shape), self.dtype, strides)
         result.writeable = False
         return result
 
     def view(self, dtype: Any) -> DeviceArray:
         """View the memory as another type of the same size."""
-        return self._like(np.dtype(dtype), self.shape, self.strides)
+        return self.laid_out(self.shape, np.dtype(dtype), self.strides)
 
-    def without_leading(self, count: int) -> DeviceArray:
-        """Remove this many leading sizes of 1."""
-        return self._like(self.dtype, self.shape[count:], self.strides[count:])
-
-    def laid_out(self, sizes: Shape, dtype: np.dtype[Any], strides: Shape) -> DeviceArray:
+    def laid_out(self, shape: Shape, dtype: np.dtype[Any], strides: Shape) -> DeviceArray:
         """The memory from the first element on, under another layout."""
-        return self._like(dtype, sizes, strides)
+        return DeviceArray(self.address, dtype, shape, strides, self.device, self.stream,
+                           self.owner, self.make, self.writeable)  # fmt: skip
 
 
 class _Placed:

@@ -9,30 +9,11 @@ import numpy as np
 
 from anydml._native import native
 from anydml.core.errors import ArgumentTypeError
-from anydml.libraries._base import (
-    Array,
-    Wrap,
-    accept_any_dtype,
-    intp,
-    no_version_counter,
-    unreadable,
-)
+from anydml.libraries._base import Array, Wrap, unreadable
 from anydml.libraries._device import address_of
-from anydml.libraries._types import (
-    DLPACK_CODES,
-    by_numpy,
-    dtype_name,
-    is_added,
-    to_counterpart,
-    type_of,
-)
+from anydml.libraries._types import DLPACK_CODES, dtype_name, is_added, to_counterpart, type_of
 
 _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
-
-index_type = intp
-check_dtype = accept_any_dtype
-promoted = by_numpy
-bump_version = no_version_counter
 
 
 def owns(value: Any) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from anydml._native import native
 from anydml.core.errors import ArgumentTypeError
 from anydml.libraries import _dlpack
-from anydml.libraries._base import Array, Wrap, class_of, no_version_counter, unreadable
+from anydml.libraries._base import Array, Wrap, class_of, unreadable
 from anydml.libraries._device import DeviceArray, Shape, packed_strides
 from anydml.libraries._types import (
     DLPACK_CODES,
@@ -27,8 +27,6 @@ from anydml.libraries._types import (
     own_type,
     to_counterpart,
 )
-
-bump_version = no_version_counter
 
 
 def owns(value: Any) -> bool:

@@ -9,12 +9,8 @@ import numpy as np
 from anydml.core._json import short_repr
 from anydml.core.errors import AllocationError, ArgumentTypeError
 from anydml.core.tensor import NUMBERS, frozen
-from anydml.libraries._base import Array, Wrap, check_unlabelled, intp, no_version_counter
-from anydml.libraries._types import by_numpy, counterpart, to_counterpart
-
-index_type = intp
-promoted = by_numpy
-bump_version = no_version_counter
+from anydml.libraries._base import Array, Wrap, check_unlabelled
+from anydml.libraries._types import counterpart, to_counterpart
 
 
 def owns(value: Any) -> bool:

@@ -16,11 +16,9 @@ import numpy as np
 
 from anydml._native import TYPES
 from anydml.core.errors import AllocationError, ArgumentTypeError
-from anydml.libraries._base import MOST_AXES, Array, Wrap, accept_any_dtype, class_of
+from anydml.libraries._base import MOST_AXES, Array, Wrap, class_of
 from anydml.libraries._device import DeviceArray, Shape, owner_of, packed_strides
 from anydml.libraries._types import dtype_name, is_added, type_of
-
-check_dtype = accept_any_dtype
 
 TYPE_NAMES: Final = tuple(known.name for known in TYPES)
 """The types that kernels take, by the names that they have in PyTorch too."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._native import INDEX_TYPES, NUMBERS
-from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
@@ -187,11 +186,7 @@ def _type(dtype: Any, argument: str, accepted: Sequence[str]) -> Any:
     if kind is None:  # NumPy's or this library's own, or none
         kind = _TYPES.get(_arguments.type_name(dtype))
     if kind is None or _name(kind) not in accepted:
-        is_bool = argument == "dtype" and _arguments.type_name(dtype) == "bool"
-        hint = "; use x != 0" if is_bool else did_you_mean(dtype, accepted)
-        raise ArgumentTypeError(
-            f"{argument}: expected one of {', '.join(accepted)}, got {short_repr(dtype)}{hint}"
-        )
+        raise _arguments.unknown_type(dtype, argument, accepted)
     return kind
 
 

@@ -157,7 +157,8 @@ def out_of_range(where: str, shape: tuple[int, ...], signed: bool, flat: int, va
 def natural(slot: Slot, array: Any) -> Any:
     """An array of the declared sizes as the kernel sees it, without the padding."""
     if isinstance(array, DeviceArray):
-        return array.without_leading(slot.padding)
+        inner = slice(slot.padding, None)
+        return array.laid_out(array.shape[inner], array.dtype, array.strides[inner])
     at: Any = (0,) * slot.padding
     view: Array = array[(*at, ...)]
     return view
