@@ -120,8 +120,8 @@ class Report:
             yield f"Warning: {warning}."
         if self.model.free_dimensions():
             yield (
-                "  Give --shape NAME=1,3,224,224 or --dim NAME=1; dimensions are not guessed. Nodes "
-                "that wait for them have no line (--json has all)."
+                "  Give --shape NAME=1,3,224,224 or --dim NAME=1; dimensions are not guessed. "
+                "Nodes that wait for them have no line (--json has all)."
             )
         yield from self._summary()
 
