@@ -99,9 +99,9 @@ NonzeroFound nonzero_scan(const NonzeroPlan& plan, const void* input, Queue& que
   }
   if (to.sum != nullptr) to.host_count = nullptr;  // the count has been written
   if (granules > 1)
-    queue.launch_dependent(
-        queue.function("nonzero_rows", "nonzero_starts", {{"SIZE", 4}, {"COLUMNS", 1}}),
-        {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums, granules, to);
+    queue.launch_dependent(queue.function("nonzero_starts", "nonzero_starts", {}),
+                           {blocks_for(granules, kGroup)}, {kScanThreads}, 0, counts, sums,
+                           granules, to);
   return found;
 }
 
@@ -131,12 +131,12 @@ void nonzero_write(const NonzeroPlan& plan, const NonzeroFound& found, Int max_r
 }
 
 void nonzero_count(const NonzeroFound& found, const Tensor& tensor, void* count, Queue& queue) {
-  queue.launch(queue.function("nonzero_rows", "nonzero_count", {{"SIZE", 4}, {"COLUMNS", 1}}), {},
-               {}, 0, found.count, count, tensor.element_size);
+  queue.launch(queue.function("nonzero_starts", "nonzero_count", {}), {}, {}, 0, found.count, count,
+               tensor.element_size);
 }
 
 std::vector<Variant> nonzero_variants() {
-  std::vector<Variant> all;
+  std::vector<Variant> all{{"nonzero_starts", {}}};
   for (Int size : {1, 2, 4, 8, 16})
     for (Int sign : {0, 1})
       if (sign == 0 || (size > 1 && size < 16))

@@ -2,9 +2,9 @@
 //
 //   lines     SCATTER, lines along the axis that fit shared memory (scatter_lines.cu), moving or
 //             where order does not matter: integers, and minima and maxima of floats
-//   few       moving a few updates of a large output: every block knows all (scatter_few.cu)
-//   sparse    moving updates of few slices, or in place: a map that is used only where they point
-//             (scatter_sparse.cu)
+//   few       moving a few updates in place, or of rows: every block knows all (scatter_few.cu)
+//   sparse    moving updates of few slices, or in place: bits of the slices that they name, and a
+//             map of those that several name (scatter_sparse.cu)
 //   winners   moving: a map of the last update of each slice (scatter_rows.cu), if it is small
 //             compared with the output, or fits the second-level cache
 //   order     the same as buckets, by one index each that ascend or descend (scatter_ordered.cpp)
@@ -263,19 +263,21 @@ void by_sorting(const Job& job, const BadIndexReport& report, Queue& queue) {
   }
   const auto kernel = [&](const char* entry) -> Function& {
     return queue.function("scatter_sorted", entry,
-                          {{"TYPE", static_cast<Int>(job.type)}, {"SIZE", job.size}});
+                          {{"TYPE", static_cast<Int>(job.type)},
+                           {"SIZE", job.size},
+                           {"COMBINE", static_cast<Int>(job.reduction)}});
   };
   Chains chains;
   chains.count = queue.scratch_of<unsigned long long>(1);
   chains.starts = queue.scratch_of<Offset>(count / kLongChain + 1);
   queue.zero(chains.count, sizeof *chains.count);
-  const int reduction = static_cast<int>(job.reduction), mean = static_cast<int>(job.mean);
+  const int mean = static_cast<int>(job.mean);
   queue.launch(kernel("scatter_combine"), grid, {kScatterThreads}, 0, job.output_data,
-               job.update_data, sorted, outer, tuples, slice, chains, reduction, mean, report);
+               job.update_data, sorted, outer, tuples, slice, chains, mean, report);
   if (count <= kLongChain) return;
   queue.launch(kernel("scatter_chains"), {static_cast<unsigned>(2 * queue.multiprocessors())},
                {kChainThreads}, 2 * kChainBytes, job.output_data, job.update_data, sorted, outer,
-               tuples, slice, chains, reduction, mean, report);
+               tuples, slice, chains, mean, report);
 }
 
 namespace {
@@ -384,7 +386,13 @@ std::vector<Variant> scatter_variants() {
   for (const TypeFacts& facts : kElementTypes) {
     if (facts.type == DataType::unknown) continue;
     const std::vector<Define> typed{{"TYPE", static_cast<Int>(facts.type)}, {"SIZE", facts.size}};
-    all.push_back({"scatter_sorted", typed});
+    for (Reduction reduction : {Reduction::add, Reduction::mul, Reduction::min, Reduction::max}) {
+      const bool orders = reduction == Reduction::min || reduction == Reduction::max;
+      if (orders && is_complex_type(facts.type)) continue;
+      std::vector<Define> reduced = typed;
+      reduced.push_back({"COMBINE", static_cast<Int>(reduction)});
+      all.push_back({"scatter_sorted", reduced});
+    }
     if (is_complex_type(facts.type)) continue;
     all.push_back({"scatter_buckets", typed});
     all.push_back({"scatter_ordered", typed});

@@ -63,7 +63,7 @@ bool by_lines(const ScatterPlan& plan, const Job& job, const BadIndexReport& rep
               bool& published);
 // Few updates of many slices, after a copy of the input.
 bool by_few(const Job& job, const BadIndexReport& report, Queue& queue, bool& published);
-// Few updates of many slices, or updates in place: by a map of which only what they name is used.
+// Few updates of many slices, or updates in place: by bits of the slices that they name.
 bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool& published);
 // From a map of the last update of each slice.
 bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue);

@@ -205,10 +205,18 @@ constexpr Int kSlicesPerUpdate = 16;
 
 Int map_bytes_of(Int slices) { return slices * Int{sizeof(unsigned)}; }
 
+bool are_rows(const Job& job) { return job.slice_elements() * job.size >= 32; }
+
+// Whether two bits of each slice are cleared in little time, and a map of all of them stays in the
+// pool between calls.
+bool has_bits(const Job& job) {
+  return !are_rows(job) && map_bytes_of(job.slices()) <= Int{256} << 20;
+}
+
 // Whether a map of the last update of each slice stays in the second-level cache, or costs little
 // beside the slices.
 bool has_cheap_map(const Job& job) {
-  return map_bytes_of(job.slices()) <= Int{32} << 20 || job.slice_elements() * job.size >= 32;
+  return map_bytes_of(job.slices()) <= Int{32} << 20 || are_rows(job);
 }
 
 }  // namespace
@@ -218,6 +226,7 @@ bool by_few(const Job& job, const BadIndexReport& report, Queue& queue, bool& pu
   if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count > Int{kFewUpdates} ||
       job.slices() < kSlicesPerUpdate * count)
     return false;
+  if (!job.in_place && has_bits(job)) return false;  // by_sparse takes less time
   if (!job.output_is_private && !job.in_place) check_indices(job, report, queue);
   copy_input(job, report, queue);
   published = !job.output_is_private || job.output.layout.packed(job.output.element_size);
@@ -234,21 +243,29 @@ bool by_few(const Job& job, const BadIndexReport& report, Queue& queue, bool& pu
 }
 
 bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool& published) {
-  // With fewer slices for each update, reading a whole map in order takes less time.
-  constexpr Int kSlicesPerMark = 32;
-  constexpr Int kLargestMap = Int{256} << 20;  // bytes; what the pool keeps between calls
-  constexpr unsigned kMaxPublishing = 4096;    // blocks; more end a call later than a kernel does
+  // Of more updates, or of rows, other ways take less time.
+  constexpr Int kSlicesPerMark = 4, kMaxMarks = 1 << 20;
+  constexpr unsigned kBlocksToSettle = 4;  // of a multiprocessor
   const Int count = job.tuples(), slices = job.slices();
   if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count >= kNoKey ||
       slices >= kNoKey)
     return false;
-  const bool few = count * kSlicesPerMark <= slices && map_bytes_of(slices) <= kLargestMap;
+  const bool few = has_bits(job) && count <= kMaxMarks && count * kSlicesPerMark <= slices;
   if (!few && !(job.in_place && has_cheap_map(job))) return false;
   const Int size = job.output.element_size, bytes = job.output.layout.count() * size;
   const bool packed = job.output.layout.packed(size);
   const bool copies = !job.in_place && packed && job.input.layout.packed(size) &&
                       std::min(unit_of(job.output_data), unit_of(job.input_data)) == 16;
-  const Marks marks{static_cast<unsigned>(count), queue.scratch_of<unsigned>(count),
+  const bool checks = copies && !job.output_is_private;
+  if (checks) check_indices(job, report, queue);
+  const Int words = (slices + 31) / 32, lines = blocks_for(2 * words + 1, 4);
+  unsigned* const repeats = queue.scratch_of<unsigned>(4 * lines);
+  const Marks marks{static_cast<unsigned>(count),
+                    static_cast<unsigned>(lines),
+                    repeats,
+                    repeats + 1,
+                    repeats + 1 + words,
+                    queue.scratch_of<unsigned>(count),
                     queue.scratch_of<unsigned>(slices)};
   Layout from = job.index_tuples, base = job.base;
   Layout* both[2] = {&from, &base};
@@ -256,22 +273,28 @@ bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool&
   const auto kernel = [&](const char* entry) -> Function& {
     return queue.function("scatter_sparse", entry, {{"SIZE", job.size}});
   };
-  const unsigned updating = blocks_for(count, kScatterThreads);
-  queue.launch(kernel("scatter_mark"), {updating}, {kScatterThreads}, 0, job.index_data,
-               tuples_of(job), places_of(from, &base), marks, report);
+  queue.launch(kernel("scatter_clear_marks"),
+               {blocks_for(lines, kClearedPerThread * kScatterThreads)}, {kScatterThreads}, 0,
+               marks);
+  const Int copied = copies ? bytes : 0;
+  queue.launch_dependent(kernel("scatter_mark"),
+                         {blocks_for(count, kScatterThreads) +
+                          blocks_for(copied, 16 * kCopiedLinesPerThread * kScatterThreads)},
+                         {kScatterThreads}, 0, job.index_data, tuples_of(job),
+                         places_of(from, &base), marks, job.output_data, job.input_data,
+                         Offset{copied}, checks ? 1 : 0, report);
   if (!copies) copy_input(job, report, queue);
-  const unsigned copying =
-      copies ? blocks_for(bytes, 16 * kCopiedLinesPerThread * kScatterThreads) : 0;
-  queue.launch_dependent(kernel("scatter_win"), {updating + copying}, {kScatterThreads}, 0, marks,
-                         job.output_data, job.input_data, Offset{copies ? bytes : 0},
-                         job.output_is_private ? 1 : 0, report);
   const Slices of = slices_of(job, count);
+  const Places outer = places_of(job.outer_out), tuples = places_of(job.update_tuples);
   const unsigned putting = blocks_for(count << of.lanes_log, kScatterThreads);
-  published = putting <= kMaxPublishing && (!job.output_is_private || packed);
   queue.launch_dependent(kernel("scatter_put"), {putting}, {kScatterThreads}, 0, marks,
-                         job.output_data, job.update_data, of, places_of(job.outer_out),
-                         places_of(job.update_tuples), report, published ? 1 : 0,
-                         Offset{job.output_is_private ? bytes : 0});
+                         job.output_data, job.update_data, of, outer, tuples, report);
+  published = !job.output_is_private || packed;
+  queue.launch_dependent(
+      kernel("scatter_settle"),
+      {std::min(putting, kBlocksToSettle * static_cast<unsigned>(queue.multiprocessors()))},
+      {kScatterThreads}, 0, marks, job.output_data, job.update_data, of, outer, tuples, report,
+      published ? 1 : 0, Offset{job.output_is_private ? bytes : 0});
   return true;
 }
 

@@ -25,6 +25,7 @@ from scripts.documentation import api, front_page, operators  # noqa: E402
 
 _FENCED = re.compile(r"^( *)(```|~~~).*?^\1\2$|^#.*?$", re.DOTALL | re.MULTILINE)
 _SEE_ALSO = re.compile(r"(?<=<summary>See Also</summary>\n  <p>).*?(?=</p>)", re.DOTALL)
+_SOURCE = re.compile(r"(?<=<p>From )<code>(\w+)</code>(?=, <code>DML_)")
 _CODE = re.compile(r"(?<![`\[])`(anydml ops|[A-Z][A-Z0-9_]+)`(?![`\]])")
 
 
@@ -92,27 +93,28 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     return markdown if path.startswith(("operators/", "api/")) else linked(markdown, path)
 
 
-def with_see_also(html: str) -> str:
-    """The text of a page of the API reference, with links in its sections "See Also"."""
+def with_links(html: str) -> str:
+    """The text of a page of the API reference, with links to operators and in "See Also"."""
     descriptors = {kind.__name__: kind for kind in OPERATORS.values()}
 
-    def link(match: re.Match[str]) -> str:
+    def operator(match: re.Match[str]) -> str:
+        page, _, heading = operators.place_of(descriptors[match[1]]).partition(".md")
+        return f'<a href="../../operators/{page}/{heading}">{match[0]}</a>'
+
+    def function(match: re.Match[str]) -> str:
         name = match[1]
-        if name in descriptors:
-            page, _, heading = operators.place_of(descriptors[name]).partition(".md")
-            target = f"../../operators/{page}/{heading}"
-        elif f'id="anydml.{name}"' in html:
-            target = f"#anydml.{name}"
-        else:
+        if f'id="anydml.{name}"' not in html:
             return match[0]
-        return f'<a href="{target}"><code>{name}</code></a>: '
+        return f'<a href="#anydml.{name}"><code>{name}</code></a>: '
 
     def lines(section: re.Match[str]) -> str:
-        return "<br>\n".join(re.sub(r"^(\w+) : ", link, line) for line in section[0].split("\n"))
+        return "<br>\n".join(
+            re.sub(r"^(\w+) : ", function, line) for line in section[0].split("\n")
+        )
 
-    return _SEE_ALSO.sub(lines, html)
+    return _SEE_ALSO.sub(lines, _SOURCE.sub(operator, html))
 
 
 def on_page_content(html: str, *, page: Any, **_: Any) -> str:
-    """Add links to the sections "See Also"."""
-    return with_see_also(html) if page.file.src_uri.startswith("api/") else html
+    """Add links to the API reference."""
+    return with_links(html) if page.file.src_uri.startswith("api/") else html

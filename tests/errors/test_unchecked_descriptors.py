@@ -8,6 +8,7 @@ import pytest
 
 import anydml as dml
 from anydml._native import native
+from anydml.core.rules import UNKNOWN, UnknownValueError
 
 T = dml.TensorDesc
 DEVICE = dml.Device("cpu")
@@ -360,3 +361,10 @@ def test_which_lists_a_binder_takes(members, message):
         return
     with pytest.raises(dml.ArgumentError, match=f"SPLIT: .*{message}"):
         native.CompiledCall("SPLIT", "split", [slot("In"), *parts], {"axis": 0}, False)
+
+
+def test_an_unknown_value_is_not_hashable():
+    """PyTorch 2.15 hashes values of code that it traces, and expects this error."""
+    for error in (TypeError, UnknownValueError):
+        with pytest.raises(error):
+            hash(UNKNOWN)

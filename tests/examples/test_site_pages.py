@@ -83,12 +83,15 @@ def test_the_first_paragraph_describes_a_page():
         assert hook.description_of(text)
 
 
-def test_see_also_has_links():
+def test_the_reference_has_links():
     before, after = '<h2 id="anydml.tile"></h2>\n<summary>See Also</summary>\n  <p>', "</p>"
-    assert hook.with_see_also(f"{before}Tile : the operator.\ntile : it.\nx : no.{after}") == (
-        f'{before}<a href="../../operators/tile/#tile"><code>Tile</code></a>: the operator.<br>\n'
-        f'<a href="#anydml.tile"><code>tile</code></a>: it.<br>\nx : no.{after}'
+    assert hook.with_links(f"{before}tile : it.\nx : no.{after}") == (
+        f'{before}<a href="#anydml.tile"><code>tile</code></a>: it.<br>\nx : no.{after}'
     )
+    source = "<code>Tile</code>, <code>DML_TILE_OPERATOR_DESC</code>"
+    linked = source.replace("<code>Tile", '<a href="../../operators/tile/#tile"><code>Tile')
+    linked = linked.replace("</code>, ", "</code></a>, ", 1)
+    assert hook.with_links(f"<p>From {source}; x.</p>") == f"<p>From {linked}; x.</p>"
 
 
 def test_names_of_operators_become_links():

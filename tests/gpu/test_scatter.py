@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anydml as dml
@@ -71,6 +71,33 @@ def test_scatter_nd(data, kind, shape, reduction):
     expected = dml.scatter_nd(x, indices, updates, **options)
     on_gpu = [to_gpu(array, transposed) for array in (x, indices, updates)]
     same(dml.scatter_nd(*on_gpu, **options), expected)
+
+
+@settings(max_examples=40)
+@given(st.data(), st.sampled_from(TYPES), st.integers(1, 50_000), st.sampled_from((50, 10**6)))
+def test_few_updates_of_many_elements(data, kind, count, targets):
+    generator = data.draw(strategies.generators())
+    size = data.draw(st.integers(4 * count, 250_000))
+    x, updates = drawn(data, kind, (size,)), drawn(data, kind, (count,))
+    indices = generator.integers(0, min(size, targets), count) - size * generator.integers(0, 2)
+    expected = dml.scatter_elements(x, indices, updates)
+    on_gpu = [to_gpu(array, False) for array in (x, indices, updates)]
+    same(dml.scatter_elements(*on_gpu), expected)
+    other = torch.empty_like(on_gpu[0])
+    dml.scatter_elements(*on_gpu, out=other)
+    same(other, expected)
+    dml.scatter_elements(*on_gpu, out=on_gpu[0])
+    same(on_gpu[0], expected)
+    on_gpu[1][count // 2] = size
+    kept = other.clone()
+    zeros = dml.scatter_elements(*on_gpu)
+    with pytest.raises(dml.IndexOutOfRangeError, match=rf"\[{count // 2}\]"):
+        dml.synchronize()
+    assert not zeros.any()
+    dml.scatter_elements(*on_gpu, out=other)
+    with pytest.raises(dml.IndexOutOfRangeError, match=rf"\[{count // 2}\]"):
+        dml.synchronize()
+    assert_same_bits(other.cpu().numpy(), kept.cpu().numpy())
 
 
 class TestCalls:

@@ -167,7 +167,7 @@ SIZED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("call", SIZED.values(), ids=SIZED)
 def test_traces_warn_of_sizes_that_become_constants(call):
     x = floats(3, 4)

@@ -43,6 +43,7 @@ def fresh():
     torch._dynamo.reset()
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # PyTorch 2.15
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("asks", [False, True], ids=["", "with a gradient"])
 def test_pytorchs_own_check_of_operators(name, asks):

@@ -194,7 +194,7 @@ HOSTILE = {
     "sparse": (sparse, "--memory-limit"),
     "elements": (few_elements, "expected 5 elements"),
     "cycle": (cycle, "a cycle"),
-    "depth": (lambda: deep(20), "expected an input that a node before it computes"),
+    "depth": (lambda: deep(20), "expected an input that another node computes"),
     "laughs": (laughs, "at most 100000 nodes"),
     "nodes": (many, "at most 100000 nodes"),
     "operands": (operands, "at most 4096 inputs"),

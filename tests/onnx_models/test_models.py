@@ -447,3 +447,34 @@ def test_values_of_wrong_kinds(call, message):
     run = dml.read_onnx(classifier(), dims={"n": 1}).compile(dml.Device("cpu"))
     with pytest.raises((dml.ArgumentTypeError, dml.BindingError), match=f"^{message}"):
         call(classifier(), run)
+
+
+def test_nodes_are_sorted_as_onnx_runtime_sorts_them():
+    """The conversion of ONNX Runtime to float16 appends casts of inputs at the end."""
+    model = classifier()
+    branch = oh.make_graph(
+        [node("Neg", ["before"], ["inner"])], "b", [],
+        [oh.make_value_info("inner", oh.make_tensor_type_proto(FLOAT, None))],
+    )  # fmt: skip
+    nodes = [
+        node("If", ["c"], ["y"], then_branch=branch, else_branch=branch),  # which reads `before`
+        node("Relu", ["y"], ["z"]),
+        node("Abs", ["x"], ["before"]),
+    ]
+    mixed = model_of(nodes, {"x": [4]}, {"z": FLOAT}, {"c": np.bool_(True)})
+    assert [item.operator for item in compare(mixed, {"x": floats(0, 4)}).nodes] == [
+        "Abs", "Neg", "Relu",
+    ]  # fmt: skip
+    order = [item.name for item in dml.read_onnx(model).nodes]
+    reverse = list(model.graph.node)[::-1]
+    del model.graph.node[:]
+    model.graph.node.extend(reverse)
+    read = dml.read_onnx(model)
+    assert sorted(item.name for item in read.nodes) == sorted(order)
+    compare(model, {"x": floats(0, 1, 3, 17, 17)}, dims={"n": 1})
+
+
+def test_a_cycle_is_named():
+    nodes = [node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])]
+    with pytest.raises(dml.ModelError, match=r"\(Relu\): .*got 'a' \(a cycle, or a value"):
+        dml.read_onnx(model_of(nodes, {"x": [2]}, {"b": FLOAT}))

@@ -94,13 +94,19 @@ constexpr unsigned kSlicesPerThread = 4;  // slices of a thread
 
 constexpr unsigned kNoKey = 0xFFFFFFFFu;
 
-// What is known of updates of few slices: their keys, and a map of the last update of each slice,
-// counted from 1, which is undefined where no update points.
+// What is known of updates of few slices: their keys, bits of slices, and a map of the last update,
+// counted from 1, of each slice that several updates name, which is undefined elsewhere.
 struct Marks {
   unsigned count;
+  unsigned lines;      // of 16 bytes: the number below, and the bits
+  unsigned* repeats;   // not 0 if several updates name one slice
+  unsigned* named;     // a bit for each slice that an update names
+  unsigned* repeated;  // the same where several do
   unsigned* keys;
   unsigned* winners;
 };
+constexpr unsigned kClearedPerThread = 4;  // lines of 16 bytes
+constexpr unsigned kSettledPerThread = 4;  // updates of a thread at a time
 constexpr unsigned kCopiedLinesPerThread = 4;
 
 // A partition of updates by the high bits of their keys, into buckets of neighbouring elements that

@@ -1,6 +1,6 @@
-// SCATTER and SCATTER_ND from sorted keys, for elements of type ANYDML_TYPE by a reduction, or for
-// ones of ANYDML_SIZE bytes that are only moved (ANYDML_TYPE 0). The updates of a slice lie side by
-// side, in order: the last one is moved, or all are combined, one after the other.
+// SCATTER and SCATTER_ND from sorted keys, for elements of type ANYDML_TYPE by ANYDML_COMBINE, or
+// for ones of ANYDML_SIZE bytes that are only moved (ANYDML_TYPE 0). The updates of a slice lie
+// side by side, in order: the last one is moved, or all are combined, one after the other.
 #include "scatter_combine.cuh"
 #include "scatter_device.cuh"
 
@@ -12,6 +12,7 @@ using namespace anydml::cuda;
 using Element = Unit<ANYDML_SIZE>::Type;
 #else
 using Element = Number<ANYDML_TYPE>::Type;
+constexpr Combine kCombine = static_cast<Combine>(ANYDML_COMBINE);
 
 // The first term of a slice, and the result of combining this many updates with it.
 __device__ inline Element first_term(const char* element, int mean) {
@@ -60,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_combine(char* output, const char* updates, const __grid_constant__ Sorted sorted,
                     const __grid_constant__ Places outer, const __grid_constant__ Places tuples,
                     const __grid_constant__ Places slice, const __grid_constant__ Chains chains,
-                    int reduction, int mean, const __grid_constant__ BadIndexReport report) {
+                    int mean, const __grid_constant__ BadIndexReport report) {
   if (bad_index_found(report)) return;
   const Offset thread = static_cast<Offset>(blockIdx.x) * kScatterThreads + threadIdx.x;
   const Offset i = thread >> sorted.lanes_log, lanes = Offset{1} << sorted.lanes_log;
@@ -73,18 +74,15 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
     return;
   }
   char* const to = output + places_of(outer, key).first;
-  with_reduction(reduction, [&](auto constant) {
-    constexpr Combine combine = decltype(constant)::value;
-    for (Offset e = lane; e < sorted.elements; e += lanes) {
-      const PlacePair at = places_of(slice, e);
-      Element value = first_term(to + at.first, mean);
-      Offset j = i;
-      for (; j < sorted.count && key_at(sorted, j) == key; ++j)
-        value = combined<combine>(value,
-                                  read<Element>(update_at(sorted, tuples, updates, j) + at.second));
-      write(to + at.first, last_value(canonicalize<combine>(value), mean, j - i));
-    }
-  });
+  for (Offset e = lane; e < sorted.elements; e += lanes) {
+    const PlacePair at = places_of(slice, e);
+    Element value = first_term(to + at.first, mean);
+    Offset j = i;
+    for (; j < sorted.count && key_at(sorted, j) == key; ++j)
+      value = combined<kCombine>(value,
+                                 read<Element>(update_at(sorted, tuples, updates, j) + at.second));
+    write(to + at.first, last_value(canonicalize<kCombine>(value), mean, j - i));
+  }
 }
 
 // The listed slices: a block each, for some elements at a time. While one thread an element
@@ -93,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
     scatter_chains(char* output, const char* updates, const __grid_constant__ Sorted sorted,
                    const __grid_constant__ Places outer, const __grid_constant__ Places tuples,
                    const __grid_constant__ Places slice, const __grid_constant__ Chains chains,
-                   int reduction, int mean, const __grid_constant__ BadIndexReport report) {
+                   int mean, const __grid_constant__ BadIndexReport report) {
   constexpr unsigned kSize = sizeof(Element);
   constexpr unsigned kTile = kChainBytes / (kSize < 4 ? 4 : kSize);
   constexpr unsigned kElementsPerThread = kTile / kChainThreads;
@@ -127,57 +125,47 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
     if (combines) value = first_term(to, mean);
     Offset number[kElementsPerThread];  // of the updates of the tile after the next; -1: none
     Element next[kElementsPerThread];
-    const auto find = [&](Offset first) {
 #pragma unroll
-      for (unsigned k = 0; k < kElementsPerThread; ++k) {
-        const Offset j = first + ((k * kChainThreads + threadIdx.x) >> wide_log);
-        number[k] = -1;
-        if (is_valid && j < end) number[k] = number_at(sorted.updates, sorted.update_width, j);
+    for (unsigned k = 0; k < kElementsPerThread; ++k) number[k] = -1;
+    unsigned turn = 0;
+    // Two rounds before the first tile find it and read it.
+    for (Offset first = begin - 2 * rows; first < end; first += rows) {
+      Element* const tile = tiles + turn * kTile;
+      if (first >= begin) {
+#pragma unroll
+        for (unsigned k = 0; k < kElementsPerThread; ++k)
+          tile[k * kChainThreads + threadIdx.x] = next[k];
+        __syncthreads();
       }
-    };
-    const auto load = [&] {
 #pragma unroll
       for (unsigned k = 0; k < kElementsPerThread; ++k)
         if (number[k] >= 0)
           next[k] = read<Element>(updates + places_of(tuples, number[k]).first + at.second);
-    };
-    find(begin);
-    load();
-    find(begin + rows);
-    unsigned turn = 0;
-    for (Offset first = begin; first < end; first += rows) {
-      Element* const tile = tiles + turn * kTile;
 #pragma unroll
-      for (unsigned k = 0; k < kElementsPerThread; ++k)
-        tile[k * kChainThreads + threadIdx.x] = next[k];
-      __syncthreads();
-      load();
-      find(first + 2 * rows);
+      for (unsigned k = 0; k < kElementsPerThread; ++k) {
+        const Offset j = first + 2 * rows + ((k * kChainThreads + threadIdx.x) >> wide_log);
+        number[k] = -1;
+        if (is_valid && j < end) number[k] = number_at(sorted.updates, sorted.update_width, j);
+      }
+      if (first < begin) continue;
       if (combines) {
         const unsigned count = static_cast<unsigned>(end - first < rows ? end - first : rows);
-        with_reduction(reduction, [&](auto constant) {
-          constexpr Combine combine = decltype(constant)::value;
-          // Read ahead of the chain, or every sum waits for shared memory.
-          constexpr unsigned kRowsPerRead = 16;
-          const Element* const own = tile + mine;
-          unsigned row = 0;
-          for (; row + kRowsPerRead <= count; row += kRowsPerRead) {
-            Element terms[kRowsPerRead];
+        // Read ahead of the chain, or every sum waits for shared memory.
+        constexpr unsigned kRowsPerRead = 16;
+        const Element* const own = tile + mine;
+        unsigned row = 0;
+        for (; row + kRowsPerRead <= count; row += kRowsPerRead) {
+          Element terms[kRowsPerRead];
 #pragma unroll
-            for (unsigned k = 0; k < kRowsPerRead; ++k) terms[k] = own[(row + k) << wide_log];
+          for (unsigned k = 0; k < kRowsPerRead; ++k) terms[k] = own[(row + k) << wide_log];
 #pragma unroll
-            for (unsigned k = 0; k < kRowsPerRead; ++k) value = combined<combine>(value, terms[k]);
-          }
-          for (; row < count; ++row) value = combined<combine>(value, own[row << wide_log]);
-        });
+          for (unsigned k = 0; k < kRowsPerRead; ++k) value = combined<kCombine>(value, terms[k]);
+        }
+        for (; row < count; ++row) value = combined<kCombine>(value, own[row << wide_log]);
       }
       turn ^= 1;
     }
-    if (combines) {
-      with_reduction(reduction, [&](auto constant) {
-        write(to, last_value(canonicalize<decltype(constant)::value>(value), mean, end - begin));
-      });
-    }
+    if (combines) write(to, last_value(canonicalize<kCombine>(value), mean, end - begin));
     __syncthreads();  // before another item's first tile
   }
 }

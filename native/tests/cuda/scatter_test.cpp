@@ -189,7 +189,10 @@ void check_types(Random& random) {
   check_patterns(DataType::float32, Reduction::none, {Pattern::one, Pattern::few_indices});
   check_patterns(DataType::float16, Reduction::min, {Pattern::one, Pattern::few_indices});
   check_patterns(DataType::int32, Reduction::max, {Pattern::few_indices});
-  sizes({8500000}, {70000}, 0);  // buckets of moves, of more elements than a map of winners has
+  sizes({600000}, {100000}, 0);  // sparse
+  for (DataType type : {DataType::uint8, DataType::float32, DataType::complex128})
+    check_patterns(type, Reduction::none, {Pattern::random, Pattern::one, Pattern::window});
+  sizes({8500000}, {2200000}, 0);  // buckets of moves, of more elements than a map of winners has
   check_patterns(DataType::float32, Reduction::none, {Pattern::random, Pattern::one});
   sizes({50, 7}, {200, 7}, 0);  // sorted keys; long chains
   check_patterns(DataType::float32, Reduction::add, {Pattern::random, Pattern::one});

@@ -21,6 +21,10 @@ class UnknownValueError(TypeError):
     """A decision depends on an unknown value; a `TypeError`, as `hash` raises for others, too."""
 
 
+class _UnhashableError(UnknownValueError, TypeError):
+    """An unknown value is hashed, which others expect to raise TypeError, as PyTorch 2.15."""
+
+
 class _Unknown:
     """The class of `UNKNOWN`: what is computed from it is unknown, and a decision by it raises."""
 
@@ -35,11 +39,14 @@ class _Unknown:
     def _decide(self, *_: Any) -> Any:
         raise UnknownValueError
 
+    def __hash__(self) -> int:
+        raise _UnhashableError
+
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _of
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __neg__ = _of
     __abs__ = __getitem__ = __call__ = _of
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _decide
-    __bool__ = __index__ = __float__ = __iter__ = __len__ = __hash__ = __contains__ = _decide
+    __bool__ = __index__ = __float__ = __iter__ = __len__ = __contains__ = _decide
 
     def __repr__(self) -> str:
         return "?"  # a size of a message that also names known sizes

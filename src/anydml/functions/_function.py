@@ -16,16 +16,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from anydml.core._json import short_repr
-from anydml.core.errors import ArgumentError
-from anydml.core.program import ArraySpec, Dynamic, Inferred
+from anydml.core.program import Dynamic, Inferred
 from anydml.functions._arguments import type_named
+from anydml.functions._infer import OperatorClass, infer
 from anydml.functions._library import Array, call_kernel
-from anydml.functions._names import by_arguments, path_by_arguments
-from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 
-OperatorClass = type[Descriptor]
 Attributes = Mapping[str, Any]
 """The attributes of a call by name, in the order of `FunctionSpec.kinds`."""
 
@@ -177,13 +173,7 @@ class FunctionSpec:
         for name in self._types:
             if not isinstance(attributes[name], np.dtype):
                 attributes = {**attributes, name: type_named(attributes[name])}
-        specs = [ArraySpec(tuple(x.shape), x.dtype) for x in operands]
-        inferred = self.operator.infer(specs, attributes)
-        for violation in inferred.violations[:1]:
-            got = violation.got if isinstance(violation.got, str) else short_repr(violation.got)
-            path, rule = path_by_arguments(violation.path), by_arguments(violation.rule)
-            raise ArgumentError(f"{path}: expected {rule}, got {got}")
-        return inferred
+        return infer(self.operator, operands, attributes)
 
     def outputs(
         self, found: Sequence[Any], operands: Sequence[Array], attributes: Attributes

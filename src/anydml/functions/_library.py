@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from anydml.functions._function import Attributes, FunctionSpec, OperatorClass
+    from anydml.functions._function import Attributes, FunctionSpec
+    from anydml.functions._infer import OperatorClass
 
 Array = Any
 """An array of a library, which may be traced."""

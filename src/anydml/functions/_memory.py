@@ -22,7 +22,8 @@ from anydml.devices.backends.cpu import know_type
 from anydml.devices.binding import first_overlap
 from anydml.devices.threads import get_num_threads
 from anydml.functions import _arguments
-from anydml.functions._function import Attributes, Call, FunctionSpec, OperatorClass
+from anydml.functions._function import Attributes, Call, FunctionSpec
+from anydml.functions._infer import OperatorClass
 from anydml.libraries import as_operand, bump_version, check_dtype, promoted
 from anydml.libraries._base import Array, Wrap
 from anydml.libraries._device import DeviceArray

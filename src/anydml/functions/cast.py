@@ -81,13 +81,9 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    Cast : the DirectML operator.
-
     Notes
     -----
-    From ``DML_CAST_OPERATOR_DESC``; any rank, empty arrays and bools are extensions.
+    From `Cast`, ``DML_CAST_OPERATOR_DESC``; any rank, empty arrays and bools are extensions.
 
     Examples
     --------

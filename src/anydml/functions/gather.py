@@ -128,13 +128,9 @@ def gather(
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    Gather : the DirectML operator.
-
     Notes
     -----
-    From ``DML_GATHER_OPERATOR_DESC``; natural ranks and empty arrays are extensions.
+    From `Gather`, ``DML_GATHER_OPERATOR_DESC``; natural ranks and empty arrays are extensions.
 
     Examples
     --------

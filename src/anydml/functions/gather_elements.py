@@ -144,13 +144,12 @@ def gather_elements(
 
     See Also
     --------
-    GatherElements : the DirectML operator.
     scatter_elements : the inverse.
 
     Notes
     -----
-    From ``DML_GATHER_ELEMENTS_OPERATOR_DESC``; any rank, empty arrays and indices smaller than `x`
-    off the axis are extensions.
+    From `GatherElements`, ``DML_GATHER_ELEMENTS_OPERATOR_DESC``; any rank, empty arrays and indices
+    smaller than `x` off the axis are extensions.
 
     Examples
     --------

@@ -115,12 +115,12 @@ def gather_nd(
 
     See Also
     --------
-    GatherND1 : the DirectML operator.
     scatter_nd : the inverse.
 
     Notes
     -----
-    From ``DML_GATHER_ND1_OPERATOR_DESC``; natural ranks, empty arrays and t = 0 are extensions.
+    From `GatherND1`, ``DML_GATHER_ND1_OPERATOR_DESC``; natural ranks, empty arrays and t = 0 are
+    extensions.
 
     Examples
     --------

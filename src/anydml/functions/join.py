@@ -102,12 +102,11 @@ def join(
 
     See Also
     --------
-    Join : the DirectML operator.
     split : the inverse.
 
     Notes
     -----
-    From ``DML_JOIN_OPERATOR_DESC``; any rank and empty arrays are extensions.
+    From `Join`, ``DML_JOIN_OPERATOR_DESC``; any rank and empty arrays are extensions.
 
     Examples
     --------

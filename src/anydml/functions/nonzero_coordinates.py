@@ -194,15 +194,11 @@ def nonzero_coordinates(
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    NonzeroCoordinates : the DirectML operator.
-
     Notes
     -----
-    From ``DML_NONZERO_COORDINATES_OPERATOR_DESC``; any rank, 64-bit types, bools and empty arrays
-    are extensions. A scalar gives one row without coordinates if it is not zero, and no rows
-    otherwise.
+    From `NonzeroCoordinates`, ``DML_NONZERO_COORDINATES_OPERATOR_DESC``; any rank, 64-bit types,
+    bools and empty arrays are extensions. A scalar gives one row without coordinates if it is not
+    zero, and no rows otherwise.
 
     Examples
     --------

@@ -160,13 +160,10 @@ def one_hot(
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    OneHot : the DirectML operator.
-
     Notes
     -----
-    From ``DML_ONE_HOT_OPERATOR_DESC``; any rank, any type and empty arrays are extensions.
+    From `OneHot`, ``DML_ONE_HOT_OPERATOR_DESC``; any rank, any type and empty arrays are
+    extensions.
 
     Examples
     --------

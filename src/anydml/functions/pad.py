@@ -208,13 +208,10 @@ def pad(
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    Padding1 : the DirectML operator.
-
     Notes
     -----
-    From ``DML_PADDING1_OPERATOR_DESC``; any rank, any type and empty arrays are extensions.
+    From `Padding1`, ``DML_PADDING1_OPERATOR_DESC``; any rank, any type and empty arrays are
+    extensions.
 
     Examples
     --------

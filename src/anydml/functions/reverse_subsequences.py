@@ -129,14 +129,10 @@ def reverse_subsequences(
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    ReverseSubsequences : the DirectML operator.
-
     Notes
     -----
-    From ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``; any rank, any type, lengths of any
-    integer type and lengths that are broadcast are extensions.
+    From `ReverseSubsequences`, ``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``; any rank, any type,
+    lengths of any integer type and lengths that are broadcast are extensions.
 
     Examples
     --------

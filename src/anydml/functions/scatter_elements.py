@@ -156,13 +156,12 @@ def scatter_elements(
 
     See Also
     --------
-    Scatter : the DirectML operator.
     gather_elements : the inverse.
 
     Notes
     -----
-    From ``DML_SCATTER_OPERATOR_DESC``; any rank, empty arrays, indices smaller than `x` off the
-    axis and reductions are extensions.
+    From `Scatter`, ``DML_SCATTER_OPERATOR_DESC``; any rank, empty arrays, indices smaller than `x`
+    off the axis and reductions are extensions.
 
     Examples
     --------

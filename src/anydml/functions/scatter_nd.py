@@ -128,13 +128,12 @@ def scatter_nd(
 
     See Also
     --------
-    ScatterND : the DirectML operator.
     gather_nd : the inverse.
 
     Notes
     -----
-    From ``DML_SCATTER_ND_OPERATOR_DESC``; natural ranks instead of padded ones, empty arrays, t = 0
-    and reductions are extensions.
+    From `ScatterND`, ``DML_SCATTER_ND_OPERATOR_DESC``; natural ranks instead of padded ones, empty
+    arrays, t = 0 and reductions are extensions.
 
     Examples
     --------

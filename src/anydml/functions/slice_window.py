@@ -144,13 +144,9 @@ def slice_window(
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    Slice1 : the DirectML operator.
-
     Notes
     -----
-    From ``DML_SLICE1_OPERATOR_DESC``; any rank and empty windows are extensions.
+    From `Slice1`, ``DML_SLICE1_OPERATOR_DESC``; any rank and empty windows are extensions.
 
     Examples
     --------

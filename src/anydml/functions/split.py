@@ -203,12 +203,12 @@ def split(
 
     See Also
     --------
-    Split : the DirectML operator.
     join : the inverse.
 
     Notes
     -----
-    From ``DML_SPLIT_OPERATOR_DESC``; any rank, empty arrays and empty parts are extensions.
+    From `Split`, ``DML_SPLIT_OPERATOR_DESC``; any rank, empty arrays and empty parts are
+    extensions.
 
     Examples
     --------

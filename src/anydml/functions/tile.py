@@ -101,14 +101,10 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    Tile : the DirectML operator.
-
     Notes
     -----
-    From ``DML_TILE_OPERATOR_DESC``; any rank, any type, repeats of 0 and repeats for fewer or more
-    axes than `x` has are extensions.
+    From `Tile`, ``DML_TILE_OPERATOR_DESC``; any rank, any type, repeats of 0 and repeats for fewer
+    or more axes than `x` has are extensions.
 
     Examples
     --------

@@ -422,13 +422,9 @@ def top_k(
     ArgumentError, ArgumentTypeError
         An argument has an invalid type, shape or value.
 
-    See Also
-    --------
-    TopK1 : the DirectML operator.
-
     Notes
     -----
-    From ``DML_TOP_K1_OPERATOR_DESC``; any rank, k = 0, k = n, float64 and empty arrays are
+    From `TopK1`, ``DML_TOP_K1_OPERATOR_DESC``; any rank, k = 0, k = n, float64 and empty arrays are
     extensions.
 
     Examples

@@ -217,13 +217,7 @@ class Namespace:
     # ---- programs
 
     def run(
-        self,
-        operator: Any,
-        operands: Sequence[Traced],
-        outputs: Sequence[Any],
-        attributes: Any,
-        axes: Sequence[int],
-        scratch: bool,
+        self, operator: Any, operands: Any, outputs: Any, attributes: Any, axes: Any, scratch: bool
     ) -> list[Traced]:
         limit = threads.get() or 0
         return custom_call(operator.KERNEL, operands, outputs, attributes, axes, limit)

@@ -10,9 +10,10 @@ import numpy as np
 from anydml._native import native
 from anydml.core.errors import ArgumentTypeError
 from anydml.libraries._base import Array, Wrap, unreadable
-from anydml.libraries._device import address_of
+from anydml.libraries._device import DeviceArray, address_of
 from anydml.libraries._types import DLPACK_CODES, dtype_name, is_added, to_counterpart, type_of
 
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # of NumPy's kinds
 _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
 
 
@@ -64,10 +65,16 @@ class _Result:
         return _ON_HOST[0], 0
 
     def __dlpack__(self, **_: Any) -> Any:
-        array = self._array
-        code = DLPACK_CODES[dtype_name(array.dtype)]
-        return native.cuda.dlpack(array, address_of(array), -1, code, 8 * array.itemsize,
-                                  list(array.shape))  # fmt: skip
+        return capsule_of(self._array, self._array)
+
+
+def capsule_of(array: Any, owner: Any) -> Any:
+    """The memory of a packed array as DLPack passes it, with what keeps it alive."""
+    kind = array.dtype
+    code = DLPACK_CODES[dtype_name(kind)] if is_added(kind) else _CODES[kind.kind]
+    device = array.device if isinstance(array, DeviceArray) else -1
+    return native.cuda.dlpack(owner, address_of(array), device, code, 8 * kind.itemsize,
+                              list(array.shape))  # fmt: skip
 
 
 def on_host(value: Any, name: str) -> None:

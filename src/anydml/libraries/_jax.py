@@ -20,7 +20,6 @@ from anydml.libraries import _dlpack
 from anydml.libraries._base import Array, Wrap, class_of, unreadable
 from anydml.libraries._device import DeviceArray, Shape, packed_strides
 from anydml.libraries._types import (
-    DLPACK_CODES,
     counterpart,
     dtype_name,
     is_added,
@@ -102,7 +101,6 @@ def _on_gpu(value: Any) -> bool:
 
 
 _CUDA = 2  # kDLCUDA
-_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's codes of NumPy's kinds
 
 
 def _from_cuda(value: Any, name: str) -> DeviceArray:
@@ -155,15 +153,7 @@ class _Exported:
             native.cuda.synchronize(array.device, array.stream)
         else:
             native.cuda.Event(array.device, array.stream).precede(stream)
-        return capsule_of(array, array.owner)
-
-
-def capsule_of(array: DeviceArray, owner: Any) -> Any:
-    """The memory of a packed array as DLPack passes it, with what keeps it alive."""
-    kind = array.dtype
-    code = DLPACK_CODES[dtype_name(kind)] if is_added(kind) else _CODES[kind.kind]
-    return native.cuda.dlpack(owner, array.address, array.device, code, 8 * kind.itemsize,
-                              list(array.shape))  # fmt: skip
+        return _dlpack.capsule_of(array, array.owner)
 
 
 def from_device_array(array: Any) -> Any:

@@ -120,16 +120,18 @@ def _storage(torch: Any, value: Any, name: str) -> Any:
     _no_gradient(torch, value, name)
     try:
         storage = value.untyped_storage()
-        size, address = storage.nbytes(), storage.data_ptr()
+        nbytes, address = storage.nbytes(), storage.data_ptr()
     except (RuntimeError, NotImplementedError):
         raise ArgumentTypeError(
             f"{name}: expected a tensor with plain memory, got one of a transformation "
             f"(torch.vmap, torch.func, torch.compile); call it outside"
         ) from None
-    if prod(value.shape) and size < _reach(value):
+    pairs = zip(value.shape, value.stride(), strict=True)
+    last = value.storage_offset() + sum((size - 1) * stride for size, stride in pairs)
+    if prod(value.shape) and nbytes < (last + 1) * value.element_size():
         raise ArgumentTypeError(
             f"{name}: expected a tensor whose storage holds its elements, "
-            f"got one of {size} bytes for shape {tuple(value.shape)}"
+            f"got one of {nbytes} bytes for shape {tuple(value.shape)}"
         )
     if prod(value.shape) and not address:
         raise ArgumentTypeError(
@@ -217,18 +219,8 @@ def _on_cuda(torch: Any, value: Any, dtype: np.dtype[Any]) -> DeviceArray:
                        value, make)  # fmt: skip
 
 
-Types = tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]
-
-
 @cache
-def _types(torch: Any) -> Types:
+def _types(torch: Any) -> tuple[dict[Any, np.dtype[Any]], dict[np.dtype[Any], Any]]:
     """NumPy's types, or this library's own, by PyTorch's, and the other way."""
     found = {getattr(torch, name): type_of(name) for name in TYPE_NAMES if hasattr(torch, name)}
     return found, {dtype: kind for kind, dtype in found.items()}
-
-
-def _reach(value: Any) -> int:
-    # Bytes of the storage up to the last element.
-    pairs = zip(value.shape, value.stride(), strict=True)
-    last = sum((size - 1) * stride for size, stride in pairs)
-    return int((value.storage_offset() + last + 1) * value.element_size())

@@ -9,6 +9,7 @@ all of it, because a shape that depends on a constant is known once the constant
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from anydml.core._json import did_you_mean, short_repr
@@ -181,12 +182,13 @@ class _Cleaner:
         depth: int,
         declared: Mapping[str, Any],
     ) -> None:
-        for proto in nodes:
-            self._expanded += 1
-            if self._expanded > MOST_NODES:
-                raise ModelError(
-                    f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
-                )
+        nodes = list(nodes)
+        self._expanded += len(nodes)
+        if self._expanded > MOST_NODES:
+            raise ModelError(
+                f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
+            )
+        for proto in _in_order(nodes):
             self._node(proto, scope, opsets, prefix, depth, declared)
 
     def _node(
@@ -204,9 +206,9 @@ class _Cleaner:
         for name in proto.input:
             if name and name not in scope:
                 raise ModelError(
-                    f"Node {short_repr(label)} ({proto.op_type}): expected an input that a node "
-                    f"before it computes, got {short_repr(name)} (a cycle, a wrong order, or a "
-                    "value that does not exist)."
+                    f"Node {short_repr(label)} ({proto.op_type}): expected an input that another "
+                    f"node computes, got {short_repr(name)} (a cycle, or a value that does not "
+                    "exist)."
                 )
             inputs.append(scope[name] if name else "")
         node = self._described(proto, label, inputs, opsets)
@@ -489,6 +491,33 @@ def _unknown(what: str, given: Iterable[str], known: Collection[str]) -> Iterato
         if name not in known:
             hint = did_you_mean(name, known) or f"; it has {names}"
             yield f"The model has no {what} {short_repr(name)}{hint}."
+
+
+def _in_order(nodes: Sequence[Any]) -> Iterator[Any]:
+    """Yield each node after those that compute its inputs, as ONNX Runtime sorts them.
+
+    Tools append nodes at the end of a model, such as the casts of a conversion to float16. Of a
+    cycle a node comes before one of its inputs.
+    """
+    producers: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        for name in node.output:
+            producers.setdefault(name, i)
+    entered, left = set[int](), set[int]()
+    for root in range(len(nodes)):
+        stack = [root]
+        while stack:
+            i = stack[-1]
+            if i not in entered:
+                entered.add(i)
+                read = {*nodes[i].input, *chain(*map(_names_read, subgraphs(nodes[i])))} - {""}
+                needed = {producers[name] for name in read if name in producers}
+                stack += sorted(needed - entered, reverse=True)
+                continue
+            stack.pop()
+            if i not in left:
+                left.add(i)
+                yield nodes[i]
 
 
 def _names_read(graph: Any) -> set[str]:

@@ -30,10 +30,7 @@ _TYPES: Final[dict[Any, Any]] = {
 class Namespace:
     """`anydml.functions._library.Library`, which documents the methods, for PyTorch.
 
-    Parameters
-    ----------
-    run : callable
-        Runs the operator of a specification: takes it, operands and attributes.
+    `run` runs the operator of a specification.
     """
 
     knows_modes = False

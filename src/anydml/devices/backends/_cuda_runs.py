@@ -36,7 +36,8 @@ from anydml.devices.backends.xla import (
 from anydml.engines._jax import JaxEngine, x64
 from anydml.libraries import as_operand
 from anydml.libraries._device import DeviceArray, packed_strides
-from anydml.libraries._jax import capsule_of, from_device_array
+from anydml.libraries._dlpack import capsule_of
+from anydml.libraries._jax import from_device_array
 from anydml.ops._registry import computation
 
 _ALIGNMENT: Final = 16

@@ -1,9 +1,17 @@
-"""Rules of operators in messages of array functions: names of arguments in place of fields."""
+"""The shape rules of operators for array functions, whose arguments messages name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from anydml.core._json import short_repr
+from anydml.core.errors import ArgumentError
+from anydml.core.program import ArraySpec, Inferred
+from anydml.ops._descriptor import Descriptor
+
+OperatorClass = type[Descriptor]
 
 
 def _lower(match: re.Match[str]) -> str:
@@ -37,12 +45,19 @@ _NAMES = tuple((re.compile(rf"\b{pattern}"), name) for pattern, name in _BY_PATT
 _FIELD = re.compile(r"\b([A-Z][a-z]+)\b")
 
 
-def path_by_arguments(path: str) -> str:
-    """The path of a violation, by the names of arguments."""
-    return _FIELD.sub(_lower, by_arguments(path))
+def infer(
+    operator: OperatorClass, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Inferred:
+    """Apply the operator's shape rule; raise `ArgumentError` for a rule that is broken."""
+    inferred = operator.infer([ArraySpec(tuple(x.shape), x.dtype) for x in operands], attributes)
+    for violation in inferred.violations[:1]:
+        got = violation.got if isinstance(violation.got, str) else short_repr(violation.got)
+        path = _FIELD.sub(_lower, _by_arguments(violation.path))
+        raise ArgumentError(f"{path}: expected {_by_arguments(violation.rule)}, got {got}")
+    return inferred
 
 
-def by_arguments(text: str) -> str:
+def _by_arguments(text: str) -> str:
     """A text about the tensors and fields of a page, by the names of arguments."""
     for pattern, name in _NAMES:
         text = pattern.sub(name, text)
