@@ -84,6 +84,16 @@ def test_check_as_json_has_all_nodes(capsys, written):
     assert {item["operator"] for item in report["removed"]} >= {"Shape", "Concat"}
 
 
+def test_nodes_that_wait_for_a_dimension_have_no_line(capsys, written):
+    nodes = [node("Relu", ["x"], ["y"]), node("Reluu", ["y"], ["z"])]
+    path = written(model_of(nodes, {"x": (FLOAT, ["n"])}, {"z": FLOAT}))
+    status, out, _ = run(capsys, "check", path)
+    assert status == 0
+    assert "'y' (Relu)" not in out
+    assert "'z' (Reluu): cpu" in out
+    assert "Nodes that wait for them have no line (--json has all)" in out
+
+
 def test_check_of_a_file_that_is_no_model(capsys, written, tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"\xff" * 100)
     status, _, err = run(capsys, "check", "broken.onnx")

@@ -26,6 +26,9 @@ _LATER: Final = (
 )
 _MOST_NAMES: Final = 3
 
+_WAITING: Final = ("shape_not_known", "input_not_constant", "shape_arithmetic", "no_operator")
+"""Codes of nodes that have no line while dimensions of the model are free: most of a model."""
+
 
 @dataclass(frozen=True)
 class Unreadable:
@@ -116,12 +119,16 @@ class Report:
         for warning in self.warnings():
             yield f"Warning: {warning}."
         if self.model.free_dimensions():
-            yield "  Give --shape NAME=1,3,224,224 or --dim NAME=1; dimensions are not guessed."
+            yield (
+                "  Give --shape NAME=1,3,224,224 or --dim NAME=1; dimensions are not guessed. "
+                "Nodes that wait for them have no line (--json has all)."
+            )
         yield from self._summary()
 
     def _node_lines(self, item: Judged) -> Iterator[str]:
         said = notes(item, self.model.graph)
-        if item.place == "graph" and not said and not _observed(item):
+        waits = item.code in _WAITING and self.model.free_dimensions()
+        if (item.place == "graph" or waits) and not said and not _observed(item):
             return
         name = f"{short_repr(item.node.name)} ({item.node.title})"
         yield f"{name}: {item.place}" + (f": {item.reason}" if item.reason else "")
