@@ -17,8 +17,8 @@ Rules = Iterable["Violation | Rules"]
 """The items that a rule yields: violations, and rules that end separately."""
 
 
-class UnknownValueError(Exception):
-    """A decision depends on an unknown value."""
+class UnknownValueError(TypeError):
+    """A decision depends on an unknown value; a `TypeError`, as `hash` raises for others, too."""
 
 
 class _UnhashableError(UnknownValueError, TypeError):
