@@ -55,6 +55,33 @@ def test_missing(name):
     refused(scatter(), bindings, f"{name}: expected a binding, got none")
 
 
+@pytest.mark.parametrize("wrong", range(1, 16))
+def test_all_that_is_wrong_is_reported_at_once(wrong):
+    bindings = {**operands(), "OutputTensor": np.zeros((3, 4), "f4")}
+    unfit = {name: np.zeros((5, 5), "f8") for name in bindings}
+    names = [name for i, name in enumerate(bindings) if wrong >> i & 1]
+    with pytest.raises(dml.BindingError) as error:
+        scatter().dispatch(**bindings | {name: unfit[name] for name in names})
+    assert [line.partition(":")[0] for line in str(error.value).splitlines()] == names
+    with pytest.raises(dml.BindingError) as error:
+        scatter().dispatch(**{name: unfit[name] for name in bindings if name not in names})
+    lines = str(error.value).splitlines()
+    assert [line.partition(":")[0] for line in lines] == list(bindings)
+    assert [line.endswith("got none") for line in lines] == [name in names for name in bindings]
+
+
+def test_many_wrong_members_have_some_lines():
+    desc = dml.Join(
+        input_tensors=[T("FLOAT32", (1, 1))] * 50, output_tensor=T("FLOAT32", (50, 1)), axis=0
+    )
+    compiled = DEVICE.create_operator(desc).compile()
+    with pytest.raises(dml.BindingError) as error:
+        compiled(InputTensors=[np.zeros(7)] * 50)
+    first, *_, last = str(error.value).splitlines()
+    assert first.startswith("InputTensors[0]: expected float32")
+    assert last == "and 30 more"
+
+
 @pytest.mark.parametrize("name", ["Input", "inputTensor", "Axis", "OutputTensors", ""])
 def test_unknown(name):
     bindings = {**operands(), "OutputTensor": np.zeros((3, 4), "f4"), name: np.zeros(1)}

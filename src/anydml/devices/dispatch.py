@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,11 @@ from anydml.devices.backends import Backend, Executable, decline
 from anydml.devices.binding import Array, bind, refuse_overlap
 from anydml.devices.threads import get_num_threads
 from anydml.libraries import as_operand, bump_version
+
+Bound = TypeVar("Bound")
+
+_MOST_PROBLEMS: Final = 20
+"""Lines of an error."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,23 @@ def allowing_half(program: Program, allow_half_precision: bool) -> Program:
         got = short_repr(allow_half_precision)
         raise ArgumentTypeError(f"allow_half_precision: expected a bool, got {got}")
     return replace(program, allows_half=allow_half_precision) if allow_half_precision else program
+
+
+def _without_problems(
+    problems: list[str], calls: Iterable[Callable[[], Bound]] = ()
+) -> list[Bound]:
+    """The results of calls; a `BindingError` with the problems and those that the calls find."""
+    results = []
+    for call in calls:
+        try:
+            results.append(call())
+        except BindingError as error:
+            problems.append(str(error))
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"and {len(problems) - _MOST_PROBLEMS} more"]
+    if problems:
+        raise BindingError("\n".join(problems))
+    return results
 
 
 class Compiled:
@@ -138,22 +161,24 @@ class Compiled:
     def _copies(self, bindings: Mapping[str, Any]) -> dict[str, list[Array]]:
         """Copies of what is owned."""
         bindings = self._by_name(bindings)
-        for name in bindings:
-            if name not in self._owned_names:
-                raise BindingError(
-                    f"{name}: expected an OWNED_BY_DML input, got another one; bind it at dispatch"
-                )
-        owned = {}
-        for point in self._inputs:
-            if point.owned:
-                if point.name not in bindings:
-                    raise BindingError(
-                        f"{point.name}: expected a binding (the input is OWNED_BY_DML), got none"
-                    )
-                bound = self._bound(point, bindings[point.name])
-                purpose = f"a copy of {point.name}"
-                owned[point.name] = [self._backend.copy(a, self._name, purpose) for a in bound]
-        return owned
+        problems = [
+            f"{name}: expected an OWNED_BY_DML input, got another one; bind it at dispatch"
+            for name in bindings
+            if name not in self._owned_names
+        ]
+        points = [point for point in self._inputs if point.owned]
+        bound = _without_problems(problems, (partial(self._owned_by, bindings, p) for p in points))
+        return {
+            p.name: [self._backend.copy(a, self._name, f"a copy of {p.name}") for a in arrays]
+            for p, arrays in zip(points, bound, strict=True)
+        }
+
+    def _owned_by(self, bindings: Mapping[str, Any], point: Point) -> list[Array]:
+        if point.name not in bindings:
+            raise BindingError(
+                f"{point.name}: expected a binding (the input is OWNED_BY_DML), got none"
+            )
+        return self._bound(point, bindings[point.name])
 
     def dispatch(self, /, **bindings: Any) -> None:
         """Run on the bound arrays and buffers.
@@ -316,23 +341,26 @@ class Compiled:
             raise BindingError(f"{point.name}: expected {expected} arrays, got {count}")
         if len(members) != expected:
             raise BindingError(f"{point.name}: expected {expected} arrays, got {len(members)}")
-        return [
-            bind(slot.name, tensor, item, point.output, device)
-            for slot, tensor, item in zip(point.slots, point.tensors, members, strict=True)
-        ]
+        parts = zip(point.slots, point.tensors, members, strict=True)
+        return _without_problems(
+            [], (partial(bind, s.name, t, item, point.output, device) for s, t, item in parts)
+        )
 
     def _by_name(self, bindings: Mapping[str, Any]) -> dict[str, Any]:
         """The bindings by the points' names, where some may be given by their other names."""
         found: dict[str, Any] = {}
+        problems = []
         for spelling, value in bindings.items():
             point = self._spellings.get(spelling)
             if point is None:
-                raise BindingError(self._unknown(spelling))
-            if point.name in found:
-                raise BindingError(
+                problems.append(self._unknown(spelling))
+            elif point.name in found:
+                problems.append(
                     f"{point.name}: expected one binding, got two (also as {point.attribute})"
                 )
-            found[point.name] = value
+            else:
+                found[point.name] = value
+        _without_problems(problems)
         return found
 
     def _unknown(self, name: str) -> str:
@@ -344,27 +372,34 @@ class Compiled:
 
     def _bind(self, bindings: Mapping[str, Any]) -> dict[str, Array]:
         """Arrays of the declared sizes by slot."""
-        for name in bindings:
-            if name in self._owned_names:
-                raise BindingError(
-                    f"{name}: expected no binding (the input is OWNED_BY_DML), got one; "
-                    f"bind it with initialize"
-                )
+        problems = [
+            f"{name}: expected no binding (the input is OWNED_BY_DML), got one; "
+            f"bind it with initialize"
+            for name in bindings
+            if name in self._owned_names
+        ]
+        points = self._points.values()
+        bound = _without_problems(problems, (partial(self._taken, bindings, p) for p in points))
         sides: list[list[tuple[str, Array]]] = [[], []]
-        for name, point in self._points.items():
-            if name in bindings:
-                arrays = self._bound(point, bindings[name])
+        for point, arrays in zip(points, bound, strict=True):
+            if arrays is not None:
                 sides[point.output] += self._by_slot(point, arrays)
-            elif name not in self._owned_names:
-                raise BindingError(f"{name}: expected a binding, got none")
-            elif self._executable is None:
-                raise BindingError(
-                    f"{name}: expected an initialized input (it is OWNED_BY_DML), got none; "
-                    f"call initialize first"
-                )
         inputs, outputs = sides
         refuse_overlap(outputs, inputs, self._in_place)
         return dict(inputs + outputs)
+
+    def _taken(self, bindings: Mapping[str, Any], point: Point) -> list[Array] | None:
+        """The arrays of a point; None if it is owned."""
+        if point.name in self._owned_names:
+            if self._executable is None:
+                raise BindingError(
+                    f"{point.name}: expected an initialized input (it is OWNED_BY_DML), got none; "
+                    f"call initialize first"
+                )
+            return None
+        if point.name not in bindings:
+            raise BindingError(f"{point.name}: expected a binding, got none")
+        return self._bound(point, bindings[point.name])
 
     def _held(self, arrays: Mapping[str, Array], private: bool) -> Iterator[tuple[str, Any]]:
         """Copies of what the memory of outputs holds; zeros where it was allocated for the run."""

@@ -405,7 +405,8 @@ def top_k(
     lengths : integer or array_like of integers, shape of `x` without the axis, optional
         How many elements of each row count, in 0..n; the elements behind them are never selected.
         Positions of the results without an element have index -1 and `fill_value`. Lengths outside
-        0..n are an error in the processor's memory, and limited to it on GPUs, in JAX and in Dask.
+        0..n are an error if they are in the processor's memory; those on a GPU and in arrays of JAX
+        and Dask are limited to it.
     fill_value : number, optional
         See `lengths`; 0 by default.
     out : tuple of two arrays, optional
