@@ -17,12 +17,12 @@ Rules = Iterable["Violation | Rules"]
 """The items that a rule yields: violations, and rules that end separately."""
 
 
-class UnknownValueError(TypeError):
-    """A decision depends on an unknown value; a `TypeError`, as `hash` raises for others, too."""
+class UnknownValueError(Exception):
+    """A decision depends on an unknown value."""
 
 
 class _UnhashableError(UnknownValueError, TypeError):
-    """An unknown value is hashed, which others expect to raise TypeError, as PyTorch 2.15."""
+    """An unknown value is hashed; PyTorch's tracer expects a TypeError then."""
 
 
 class _Unknown:
