@@ -153,6 +153,8 @@ class Memory:
             if not isinstance(call.operands[i], DeviceArray):
                 check(call.operands[i])
         spec.program(self, spec, call.operands, call.attributes)
+        if spec.is_single and self._out is None:
+            return self._wrap(self._targets[0])
         results = []
         for target, out in zip(self._targets, self._outs(len(self._targets)), strict=True):
             if out is not None:
@@ -256,16 +258,20 @@ class Memory:
         """Make the results of the call: new arrays, or the user's after checking them."""
         spec, call = self._spec, self._call
         operands = [(spec.operand_name(i), x) for i, x in enumerate(call.operands)]
+        if spec.is_single:
+            ((shape, dtype),) = outputs
+            shape = () if call.is_scalar else shape
+            result = _arguments.output(
+                spec.name, self._out, "out", shape, dtype, operands, spec.writes_over
+            )
+            self._targets = [result]
+            return self._targets
         outs = self._outs(len(outputs))
         self._targets = []
         for i, ((shape, dtype), out) in enumerate(zip(outputs, outs, strict=True)):
-            name, what = ("out", "the result") if spec.is_single else (f"out[{i}]", f"slab {i}")
-            if spec.result_names:
-                what = f"the {spec.result_names[i]}"
-            own = () if call.is_scalar else shape
-            result = _arguments.output(
-                spec.name, out, name, own, dtype, operands, spec.writes_over, what
-            )
+            what = f"slab {i}" if spec.lists_results else f"the {spec.result_names[i]}"
+            name, own = f"out[{i}]", () if call.is_scalar else shape
+            result = _arguments.output(spec.name, out, name, own, dtype, operands, what=what)
             self._targets.append(result)
             if spec.result_names:
                 operands.append((name, result))

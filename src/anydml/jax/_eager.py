@@ -216,9 +216,14 @@ class Programs:
                 self._check_values(arrays)
             return compiled(*arrays[:count])
 
-        are_ready = all(type(x) is ARRAY for x in self._members(operands[:count]))
-        if self._spec.value_checks or not are_ready:
+        def check_and_run(*operands: Any) -> Any:
+            self._check_values(operands)
+            return compiled(*operands[:count])
+
+        if any(type(x) is not ARRAY for x in self._members(operands[:count])):
             return convert_and_run
+        if self._spec.value_checks:
+            return check_and_run
         return (lambda *operands: compiled(*operands[:count])) if constants else compiled
 
     def _members(self, operands: Sequence[Any]) -> Sequence[Any]:
