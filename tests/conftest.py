@@ -27,6 +27,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 _OTHERS = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *_OTHERS])
 
+# Workers share a GPU, of which each JAX would reserve three quarters.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 
 # Tests with these markers run only where a marker expression (-m) selects them.
 _ON_REQUEST = ("slow", "heavy", "soak", "gpu")
