@@ -12,10 +12,10 @@
 // - run and run_measured: by name, on operands that Python has checked, into outputs of the caller.
 //   They are validated again, because they can have changed since.
 //
-// `out` is None, or what to write to: an operand, or a list of several. The class of several
-// results may be named beside the kernel. The first two return None where anything is unusual, a
-// shape rule declines or an index is bad: no memory that a caller sees has been written then. The
-// general path finds out why.
+// `out` is None for new results, else the operand to write to, or a list of them. The class of
+// several results may be named beside the kernel. The first two return None where anything is
+// unusual, a shape rule declines or an index is bad: no memory that a caller sees has been written
+// then. The general path finds out why.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -207,8 +207,8 @@ nb::object result_of(const Kernel& kernel, AnyLibrary& library, const Results::O
   return result;
 }
 
-// Whether no element shares memory with another, as far as one sees it at once: every axis steps
-// over all that lies behind it.
+// Whether no element shares memory with another, by a sufficient test: every axis steps over all
+// that lies behind it.
 bool is_spread(const Operand& operand) {
   const Layout& layout = operand.tensor.layout;
   if (layout.count() == 0) return true;

@@ -57,7 +57,7 @@ struct Call {
   std::size_t number_count = 0;    // for validate
   bool output_is_private = false;  // outputs are discarded if an index is bad
   int threads = 1;
-  bool may_decline = false;  // for a caller with a general path
+  bool may_decline = false;  // the caller has a general path
 };
 
 // The outputs of a call: sizes and types, used to allocate results and to validate outputs.

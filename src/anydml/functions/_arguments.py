@@ -224,7 +224,7 @@ def type_named(dtype: Any) -> np.dtype[Any]:
 
 
 def unknown_type(dtype: Any, argument: str, accepted: Sequence[str]) -> ArgumentTypeError:
-    """Return the error for an argument that is none of the accepted types."""
+    """Return the error for an argument that is not an accepted type."""
     is_bool = argument == "dtype" and type_name(dtype) == "bool"
     hint = "; use x != 0" if is_bool else did_you_mean(dtype, accepted)
     return ArgumentTypeError(
@@ -388,8 +388,8 @@ def output(
 ) -> Array:
     """Memory for a result: a new array, or the caller's after checking it.
 
-    `operands` are the arrays that it may not overlap, but be the first of if `in_place`. `call` and
-    `what` are for the message if the allocation fails.
+    It may not overlap `operands`; with `in_place` it may be the first of them. `call` and `what`
+    are for the message if the allocation fails.
     """
     target = np.dtype(dtype)
     if len(shape) > MOST_AXES:
