@@ -228,9 +228,12 @@ Int first_bad_index(const IndexValues& reader, Int tuples, const Axes& axes, Out
           for (Int i = begin; i < end; i += step) {
             if (i * width >= first.load(std::memory_order_relaxed)) return;
             const Int count = std::min(step, end - i);
-            const char* const values = reader.read(i * width, count * width, buffer);
-            if (!any_bad<Index>(values, count, axes)) continue;
-            lower(first, i * width + find_bad<Index>(values, count, axes));
+            const char* const place = reader.place(i * width);
+            const auto copy = [&] { return reader.read(i * width, count * width, buffer); };
+            if (!any_bad<Index>(place != nullptr ? place : copy(), count, axes)) continue;
+            const Int bad = find_bad<Index>(copy(), count, axes);
+            if (bad < 0) continue;  // another thread has changed it since
+            lower(first, i * width + bad);
             return;
           }
         });
