@@ -88,10 +88,6 @@ def gather_elements(
 ) -> t.Other: ...
 @overload
 def gather_elements(
-    x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]
-) -> t.NDArray[Any]: ...
-@overload
-def gather_elements(
     x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]
 ) -> t.Out: ...
 

@@ -67,10 +67,6 @@ def gather_nd(
 @overload
 def gather_nd(x: t.Other, indices: t.Operand, **options: Unpack[_Options[None]]) -> t.Other: ...
 @overload
-def gather_nd(
-    x: t.Plain, indices: t.Operand, **options: Unpack[_Options[None]]
-) -> t.NDArray[Any]: ...
-@overload
 def gather_nd(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]]) -> t.Out: ...
 
 

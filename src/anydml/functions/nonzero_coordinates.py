@@ -134,15 +134,11 @@ class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
 
 @overload
 def nonzero_coordinates(
-    x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[None, None]]
-) -> t.NDArray[np.intp]: ...
-@overload
-def nonzero_coordinates(
-    x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
+    x: t.ArrayOf[Any], **options: Unpack[_Options[t.TypeOf[t.Index] | None, None]]
 ) -> t.NDArray[t.Index]: ...
 @overload
 def nonzero_coordinates(
-    x: t.ArrayOf[Any] | t.Plain, **options: Unpack[_Options[t.GivenIndexType, None]]
+    x: t.ArrayOf[Any], **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> t.NDArray[Any]: ...
 @overload
 def nonzero_coordinates(

@@ -104,7 +104,7 @@ def one_hot(
 ) -> t.NDArray[t.Scalar]: ...
 @overload
 def one_hot(
-    indices: t.ArrayOf[Any] | t.Plain,
+    indices: t.ArrayOf[Any],
     depth: t.Size,
     values: t.Operand = ...,
     **options: Unpack[_Options[None]],

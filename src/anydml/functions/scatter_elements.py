@@ -89,10 +89,6 @@ def scatter_elements(
 ) -> t.Other: ...
 @overload
 def scatter_elements(
-    x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
-) -> t.NDArray[Any]: ...
-@overload
-def scatter_elements(
     x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]
 ) -> t.Out: ...
 

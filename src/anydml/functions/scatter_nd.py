@@ -74,10 +74,6 @@ def scatter_nd(
 ) -> t.Other: ...
 @overload
 def scatter_nd(
-    x: t.Plain, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[None]]
-) -> t.NDArray[Any]: ...
-@overload
-def scatter_nd(
     x: t.Operand, indices: t.Operand, updates: t.Operand, **options: Unpack[_Options[t.Out]]
 ) -> t.Out: ...
 

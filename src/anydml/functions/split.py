@@ -151,10 +151,6 @@ def split(
 ) -> tuple[t.Other, ...]: ...
 @overload
 def split(
-    x: t.Plain, sections_or_sizes: t.Sections = ..., **options: Unpack[_Options[None]]
-) -> tuple[t.NDArray[Any], ...]: ...
-@overload
-def split(
     x: t.Operand,
     sections_or_sizes: t.Sections = ...,
     **options: Unpack[_Options[Sequence[t.Out | None]]],

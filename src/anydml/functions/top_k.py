@@ -323,15 +323,9 @@ class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):
 
 @overload
 def top_k(
-    x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[None, None]]
-) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[np.intp]]: ...
-@overload
-def top_k(
-    x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[None, None]]
-) -> TopKResult[t.NDArray[Any], t.NDArray[np.intp]]: ...
-@overload
-def top_k(
-    x: t.ArrayOf[t.Scalar], k: SupportsIndex, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
+    x: t.ArrayOf[t.Scalar],
+    k: SupportsIndex,
+    **options: Unpack[_Options[t.TypeOf[t.Index] | None, None]],
 ) -> TopKResult[t.NDArray[t.Scalar], t.NDArray[t.Index]]: ...
 @overload
 def top_k(
@@ -341,14 +335,6 @@ def top_k(
 def top_k(
     x: t.Other, k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
 ) -> TopKResult[t.Other, t.Other]: ...
-@overload
-def top_k(
-    x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[t.TypeOf[t.Index], None]]
-) -> TopKResult[t.NDArray[Any], t.NDArray[t.Index]]: ...
-@overload
-def top_k(
-    x: t.Plain, k: SupportsIndex, **options: Unpack[_Options[t.GivenIndexType, None]]
-) -> TopKResult[t.NDArray[Any], t.NDArray[Any]]: ...
 @overload
 def top_k(
     x: t.Operand,
