@@ -17,6 +17,14 @@ class Tensor:
         raise NotImplementedError
 
 
+class Image:
+    """An object with NumPy's array interface, whose class no library has."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
 Floats = NDArray[np.float32]
 Places = NDArray[np.intp]
 Anything = NDArray[Any]
@@ -89,6 +97,8 @@ assert_type(dml.one_hot(nested, 2), Anything)
 assert_type(dml.top_k(nested, 1).indices, Places)
 assert_type(dml.nonzero_coordinates(nested), Places)
 assert_type(dml.cast(nested, np.float16), NDArray[np.float16])
+assert_type(dml.pad(Image(), 1), Anything)
+assert_type(dml.top_k(Image(), 1).values, Anything)
 
 # What is written comes back.
 out = np.zeros(3, np.float32)

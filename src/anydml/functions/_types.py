@@ -1,14 +1,14 @@
 """The types of the array functions' arguments and results, for type checkers.
 
-A function has an overload for each kind of array: a NumPy array gives a NumPy array of its element
-type, an array of another library (`Exporter`) one of its own class, numbers, lists and buffers
-(`Plain`) a NumPy array. What is given as `out` comes back.
+A function has an overload for each kind of array: a NumPy array, or what NumPy makes one of
+(`ArrayOf`), gives a NumPy array of its element type, an array of another library (`Exporter`) one
+of its own class. What is given as `out` comes back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, SupportsIndex, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, SupportsIndex, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,25 +39,31 @@ class ForeignType(Protocol):
     def itemsize(self) -> int: ...
 
 
-Scalar = TypeVar("Scalar", bound=np.generic)
-Index = TypeVar("Index", bound=np.integer[Any])
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # with defaults, which Python has from 3.13 on
+
+    Scalar = TypeVar("Scalar", bound=np.generic, default=Any)
+    Index = TypeVar("Index", bound=np.integer[Any], default=np.intp)
+    Out = TypeVar("Out", default=NDArray[Any])
+    OutIndices = TypeVar("OutIndices", default=NDArray[Any])
+else:
+    from typing import TypeVar
+
+    Scalar, Index, Out, OutIndices = map(TypeVar, ("Scalar", "Index", "Out", "OutIndices"))
+
 Other = TypeVar("Other", bound=Exporter)
-Out = TypeVar("Out")
-OutIndices = TypeVar("OutIndices")
 Values = TypeVar("Values")
 Indices = TypeVar("Indices")
 IndexType = TypeVar("IndexType")
 
-ArrayOf: TypeAlias = np.ndarray[Any, np.dtype[Scalar]]
-"""A NumPy array of any shape."""
+Plain: TypeAlias = complex | np.generic | Sequence[Any] | memoryview | bytearray
+ArrayOf: TypeAlias = np.ndarray[Any, np.dtype[Scalar]] | Plain
+"""A NumPy array of any shape, or what becomes one: numbers, lists and buffers."""
 
-Plain: TypeAlias = complex | np.generic | Sequence[Any] | memoryview | bytearray | Interface
-"""Lists and numbers that NumPy converts to an array, but no arrays of other libraries."""
+Operand: TypeAlias = ArrayLike | Exporter | Interface
+"""Any operand."""
 
-Operand: TypeAlias = ArrayLike | Exporter
-"""Operands besides the array that decides the kind of the result."""
-
-Integers: TypeAlias = Sequence[SupportsIndex] | ArrayOf[Any]
+Integers: TypeAlias = Sequence[SupportsIndex] | NDArray[Any]
 Size: TypeAlias = SupportsIndex
 Steps: TypeAlias = Integers | None
 Sections: TypeAlias = SupportsIndex | Integers | None

@@ -17,12 +17,7 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError, IndexOutOfRangeError
 from anydml.functions._arguments import flag
 from anydml.torch._pytorch import torch
-from anydml.torch._pytorch_rules import (
-    error_of,
-    is_about_index_values,
-    is_plainly_valid,
-    with_strides,
-)
+from anydml.torch._pytorch_rules import error_of, is_about_index_values, is_plainly_valid
 from anydml.torch._replacements import OPERATIONS, REPLACEMENTS
 
 _Mode: Final[Any] = import_module("torch.utils._python_dispatch").TorchDispatchMode
@@ -164,14 +159,11 @@ class deterministic(_Mode):  # type: ignore[misc]  # PyTorch's, without types
                 if refusal is not None and not is_about_index_values(refusal):
                     raise refusal
             try:
-                results = replacement.run(*args, **keywords)
+                return replacement.run(*args, **keywords)
             except (IndexOutOfRangeError, MemoryError):
                 raise
             except Exception as error:
                 raise error_of(function, args, keywords) or error from None
-            if replacement.allocates:
-                return with_strides(replacement.name, args[0], results)
-            return results
         # In inference mode operators that are made of others come whole.
         if torch.is_inference_mode_enabled():
             with self:

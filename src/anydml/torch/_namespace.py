@@ -30,17 +30,13 @@ _TYPES: Final[dict[Any, Any]] = {
 class Namespace:
     """`anydml.functions._library.Library`, which documents the methods, for PyTorch.
 
-    `run` runs the operator of a specification.
+    `call` calls an array function on normalized operands.
     """
 
     knows_modes = False
 
-    def __init__(self, run: Callable[[FunctionSpec, Sequence[Tensor], Any], Any]) -> None:
-        self._run = run
-
-    def call(self, spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> Any:
-        results = self._run(spec, operands, attributes)
-        return (results,) if isinstance(results, torch.Tensor) else results
+    def __init__(self, call: Callable[[FunctionSpec, Sequence[Tensor], Any], Any]) -> None:
+        self.call = call
 
     # ---- arguments
 
@@ -102,8 +98,7 @@ class Namespace:
                     )
         return kind
 
-    def limits(self, kind: Any) -> Any:
-        return torch.iinfo(kind)
+    limits = staticmethod(torch.iinfo)
 
     def promoted(self, values: Sequence[Any], name: str) -> list[Tensor]:
         arrays = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]

@@ -11,12 +11,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from anydml._native import native
 from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
 from anydml.core.program import Dynamic
-from anydml.functions._blocks import Composed
 from anydml.functions._function import SPECS, Attributes, Call, FunctionSpec
 from anydml.functions._memory import call_on_memory, on_memory
 from anydml.libraries._torch import bump_version, check_kind, check_rank
@@ -59,7 +59,7 @@ class Operator:
         self._native: Callable[..., Any] = native.memory_call(spec.operator.KERNEL)
         self._kernels = {"CPU": self._host_kernel(), "CUDA": self._cuda_kernel}
         self._is_traceable = bool(self._defaults)
-        for name in (spec.name, f"{spec.name}_plain"):
+        for name, kind in ((spec.name, "differentiable"), (f"{spec.name}_plain", "plain")):
             # Results are packed, whatever strides the inputs have, and kernels take any.
             tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
             library.define(f"{name}{self._schema()}", tags=tags)
@@ -67,13 +67,11 @@ class Operator:
                 library.impl(name, self._replaceable(key) if self._defaults else kernel, key)
             qualified = f"{NAMESPACE}::{name}"
             torch.library.register_fake(qualified, self._fake, lib=library)
+            torch.library.register_vmap(qualified, self._batch_by(kind), lib=library)
         operators = getattr(torch.ops, NAMESPACE)
         # Overloads of one name would be less to see, but PyTorch aborts when it drops them at exit.
         self.plain: Any = getattr(operators, f"{spec.name}_plain").default
         self.differentiable: Any = getattr(operators, spec.name).default
-        for name, operator in (("", self.differentiable), ("_plain", self.plain)):
-            rule = self._batch_by(operator)
-            torch.library.register_vmap(f"{NAMESPACE}::{spec.name}{name}", rule, lib=library)
         if spec.derivatives is not None:
             library.impl(spec.name, self._autograd, "Autograd")
         name = f"{spec.name}_out"
@@ -94,13 +92,17 @@ class Operator:
             parameters.append(f"{_KINDS[attribute.kind]} {attribute.name}{default}")
         count = len(spec.results)
         if writes:
-            written = [
-                f"Tensor({mark}!) out{i}" for i, mark in zip(range(count), "ab", strict=False)
-            ]
-            parameters += ["*", "Tensor(a!)[] out" if spec.lists_results else ", ".join(written)]
+            outs = [f"Tensor({mark}!) out{i}" for i, mark in enumerate("ab"[:count])]
+            parameters += ["*", *(["Tensor(a!)[] out"] if spec.lists_results else outs)]
             return f"({', '.join(parameters)}) -> ()"
         results = "Tensor[]" if spec.lists_results else f"({', '.join(['Tensor'] * count)})"
         return f"({', '.join(parameters)}) -> {results}"
+
+    def _packed(self, values: Sequence[Any]) -> Any:
+        """A value for each result, in the form that the schema has."""
+        if self.spec.lists_results:
+            return list(values)
+        return tuple(values) if len(values) > 1 else values[0]
 
     # ---- kernels
 
@@ -171,18 +173,16 @@ class Operator:
         # A GPU reports a bad index later, and has then written nothing.
         allocate = operands[0].new_zeros if operands[0].is_cuda else operands[0].new_empty
         results = [allocate(shape, dtype=kind) for shape, kind in outputs]
-        single = len(results) == 1 and not spec.lists_results
-        call_on_memory(spec, operands, attributes, results[0] if single else tuple(results))
-        return results[0] if single else results if spec.lists_results else tuple(results)
+        found = self._packed(results)
+        call_on_memory(spec, operands, attributes, found)
+        return found
 
     def _to_out(self, *arguments: Any, **outs: Any) -> None:
         operands, attributes = self._parts(arguments)
         results = outs["out"] if self.spec.lists_results else list(outs.values())
-        single = len(results) == 1 and not self.spec.lists_results
-        if self._call(operands, attributes, results[0] if single else results) is not None:
-            return
-        operands, results = ([x.detach() for x in each] for each in (operands, results))
-        call_on_memory(self.spec, operands, attributes, results[0] if single else results)
+        if self._call(operands, attributes, self._packed(results)) is None:
+            operands, results = ([x.detach() for x in each] for each in (operands, results))
+            call_on_memory(self.spec, operands, attributes, self._packed(results))
 
     def _fake(self, *arguments: Any) -> Any:
         spec = self.spec
@@ -202,9 +202,7 @@ class Operator:
                 for size in shape
             ]
             results.append(operands[0].new_empty(sizes, dtype=kind))
-        if spec.lists_results:
-            return results
-        return results[0] if len(results) == 1 else tuple(results)
+        return self._packed(results)
 
     def _stop_tracing(self) -> None:
         """Keep PyTorch from tracing the kernels, which run where a graph breaks at a size of data.
@@ -217,21 +215,18 @@ class Operator:
 
     # ---- batches
 
-    def _batch_by(self, operator: Any) -> Callable[..., Any]:
-        def run(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Any) -> Any:
+    def _batch_by(self, kind: str) -> Callable[..., Any]:
+        def call(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Any) -> Any:
             chosen = OPERATORS[spec]
-            one = chosen.plain if operator is self.plain else chosen.differentiable
-            return chosen.on(one, operands, attributes)
+            return as_sequence(chosen.on(getattr(chosen, kind), operands, attributes))
 
-        namespace = Namespace(run)
+        lib = Namespace(call)
 
         def batch(info: Any, dims: Any, *arguments: Any) -> Any:
             operands, attributes = self._parts(arguments)
             dims = dims[0] if self.spec.lists_operands else dims[: self._count]
-            results, axes = self.spec.batch(namespace, operands, dims, info.batch_size, attributes)
-            if self.spec.lists_results:
-                return list(results), list(axes)
-            return (results[0], axes[0]) if len(results) == 1 else (tuple(results), tuple(axes))
+            results, axes = self.spec.batch(lib, operands, dims, info.batch_size, attributes)
+            return self._packed(results), self._packed(axes)
 
         return batch
 
@@ -252,8 +247,7 @@ class Operator:
     def write(self, arguments: tuple[Any, ...], out: Any) -> Any:
         """Call the function with results that the caller gives."""
         spec = self.spec
-        single = spec.result_class is None and not spec.lists_results
-        outs = [out] if single or not isinstance(out, list | tuple) else list(out)
+        outs = [out] if spec.is_single or not isinstance(out, list | tuple) else list(out)
         present = [x for x in outs if x is not None]
         fits = spec.lists_results or len(outs) == len(spec.results)
         if is_compiling():
@@ -270,7 +264,7 @@ class Operator:
                 bump_version(x)
         else:  # what requires a gradient, has no memory or does not fit is rejected there
             return on_memory(spec, arguments, out)
-        return out if single else tuple(outs) if spec.lists_results else spec.result_class(*outs)
+        return out if spec.is_single else spec.finished(outs)
 
     def _prepare(self, outs: Sequence[Any], arguments: tuple[Any, ...]) -> Call:
         """Normalize a call; indices have the type of those in ``out=``."""
@@ -290,10 +284,7 @@ class Operator:
                     "out: expected operands and results without a gradient, got one that requires "
                     "grad; use .detach(), or call without out= to keep the gradient"
                 )
-        results = self.run(operands, attributes)
-        many = (results,) if isinstance(results, torch.Tensor) else results
-        if is_scalar:
-            many = [y.reshape(()) for y in many]
+        many = as_sequence(self.run(operands, attributes), is_scalar)
         if len(many) != len(outs):
             raise ArgumentError(f"out: expected {len(many)} tensors, got {len(outs)}")
         for i, result in enumerate(many):
@@ -319,7 +310,8 @@ class Operator:
             for x, result in zip(outs, self.run(operands, attributes), strict=True):
                 x.copy_(result)
             return
-        keywords = {"out": outs} if self.spec.lists_results else _numbered(outs)
+        numbered = {f"out{i}": x for i, x in enumerate(outs)}
+        keywords = {"out": outs} if self.spec.lists_results else numbered
         self.on(self.out, operands, attributes, **keywords)
 
     def asks(self, operands: Sequence[Tensor]) -> bool:
@@ -342,17 +334,15 @@ class Operator:
                 for name, value in attributes.items()
             }
         if spec.derivatives is not None and self.asks(operands):
-            if spec.lists_operands or spec.lists_results:
-                composed = isinstance(spec.blocks, Composed) and spec.blocks.rule
-                if composed and any(map(_is_batch_of_gradients, operands)):
-                    return composed(namespace, operands, attributes)
+            has_list = spec.lists_operands or spec.lists_results
+            if has_list and any(map(_is_batch_of_gradients, operands)):
+                return spec.blocks.rule(namespace, operands, attributes)
             return self._derived(operands, attributes)
         return self.on(self.plain, operands, attributes)
 
     def call(self) -> Callable[[tuple[Any, ...], Any], Any]:
         """Return the call of the function on a user's arguments."""
-        spec, prepare, result_type = self.spec, self.spec.prepare, self.spec.result_class
-        single = result_type is None and not spec.lists_results
+        spec, prepare, is_single = self.spec, self.spec.prepare, self.spec.is_single
         run, plain, asks = self.run, self.plain, self.asks
         derives = spec.derivatives is not None
         unusual = spec.lists_operands or bool(self._sizes)
@@ -370,12 +360,10 @@ class Operator:
                 self._explain(arguments, error)
                 raise
             if is_scalar:
-                many = (results,) if isinstance(results, torch.Tensor) else results
-                scalars = [y.reshape(()) for y in many]
-                results = scalars[0] if single else scalars
-            if single:
+                results = as_sequence(results, is_scalar)
+            elif is_single:
                 return results
-            return tuple(results) if result_type is None else result_type(*results)
+            return spec.finished(results)
 
         return call
 
@@ -413,8 +401,10 @@ def _asks_derivative(x: Tensor) -> bool:
         return False
 
 
-def _numbered(outs: Sequence[Tensor]) -> dict[str, Tensor]:
-    return {f"out{i}": x for i, x in enumerate(outs)}
+def as_sequence(results: Any, is_scalar: bool = False) -> Sequence[Tensor]:
+    """All results of an operator, without axes where the call is of a scalar."""
+    many = (results,) if isinstance(results, torch.Tensor) else results
+    return [y.reshape(()) for y in many] if is_scalar else many
 
 
 def _of_no_result(*arguments: Any, **outs: Any) -> None:
@@ -427,12 +417,12 @@ def _is_batch_of_gradients(x: Tensor) -> bool:
     return wrapped and torch.func.debug_unwrap(x) is x
 
 
+@dataclass
 class OperatorCall:
     """An operator with its attributes: what PyTorch passes on as one argument."""
 
-    def __init__(self, operator: Operator, attributes: Attributes) -> None:
-        self.operator = operator
-        self.attributes = attributes
+    operator: Operator
+    attributes: Attributes
 
 
 class Derived(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's, without types
@@ -448,7 +438,7 @@ class Derived(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's, with
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         call, *operands = inputs
-        results = (output,) if isinstance(output, torch.Tensor) else output
+        results = as_sequence(output)
         saved = call.operator.spec.saved(operands, results, call.attributes)
         constant = [y for y in results if not (y.is_floating_point() or y.is_complex())]
         ctx.mark_non_differentiable(*constant)
@@ -473,11 +463,11 @@ class Derived(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's, with
         return tuple(moved) if spec.lists_results or len(moved) > 1 else moved[0]
 
 
-def _run(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Attributes) -> Any:
-    return OPERATORS[spec].run(operands, attributes)
+def _call(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Attributes) -> Any:
+    return as_sequence(OPERATORS[spec].run(operands, attributes))
 
 
-namespace: Final = Namespace(_run)
+namespace: Final = Namespace(_call)
 
 OPERATORS: Final = {spec: Operator(spec) for spec in SPECS.values()}
 """The operators of each array function."""

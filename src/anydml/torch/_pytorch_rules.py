@@ -1,15 +1,13 @@
-"""PyTorch's errors and strides of the calls that `deterministic` replaces."""
+"""PyTorch's errors of the calls that `deterministic` replaces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from anydml.torch._pytorch import Tensor, torch
+from anydml.torch._pytorch import torch
 
 _INDEX_TYPES: Final = (torch.int64, torch.int32)
-_PRESERVING: Final = frozenset({"sort", "put", "index_put", "_unsafe_index_put"})
-"""Operators whose results have the strides of their first operand, where it has no gaps."""
 
 
 def is_plainly_valid(name: str, args: Sequence[Any]) -> bool:
@@ -56,22 +54,3 @@ def error_of(function: Any, args: Any, keywords: Any) -> Exception | None:
 def is_about_index_values(error: Exception) -> bool:
     """Whether PyTorch's error is one that the kernels report themselves."""
     return "out of bounds" in str(error) or "out of range" in str(error)
-
-
-def with_strides(name: str, x: Tensor, results: Any) -> Any:
-    """The results of an operator on a tensor with the strides that PyTorch gives them."""
-    several = not isinstance(results, torch.Tensor)
-    kept = torch.empty_like(x, device="meta") if name in _PRESERVING else None
-    laid_out = tuple(
-        [
-            _laid_out(result, (torch.empty(result.shape, device="meta") if kept is None else kept))
-            for result in (results if several else (results,))
-        ]
-    )
-    return laid_out if several else laid_out[0]
-
-
-def _laid_out(x: Tensor, like: Tensor) -> Tensor:
-    if x.stride() == like.stride():
-        return x
-    return torch.empty_strided(x.shape, like.stride(), dtype=x.dtype, device=x.device).copy_(x)

@@ -1,7 +1,7 @@
 """The replacements of PyTorch's operators in `deterministic`, by array functions.
 
-A replacement takes the operator's own arguments. One that writes takes `target` as well, where the
-result goes; an operator in place has the tensor itself for it, if kernels can write there.
+A replacement takes the operator's own arguments. One of an operator that writes changes its first
+argument, which is a copy where the operator is not in place.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from anydml.torch._memory import is_plain
 from anydml.torch._pytorch import Tensor, torch
 
 Pair = tuple[Tensor, Tensor]
-Scatter = Callable[[Tensor, Any, str, bool, Tensor | None], Tensor]
-"""Scatters updates into a tensor, by a reduction, with or without the elements themselves, to a
-target or a new tensor."""
 
 _top_k: Final[Any] = functions.top_k
 _elements: Final[Any] = functions.scatter_elements
@@ -90,15 +87,20 @@ def _topk(x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def _sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: Any = None) -> Pair:
-    return _chosen(x, x.shape[dim] if x.ndim else 1, dim, descending)
+    values, indices = _chosen(x, x.shape[dim] if x.ndim else 1, dim, descending)
+    strides = torch.empty_like(x, device="meta").stride()
+    return _laid_out(values, strides), _laid_out(indices, strides)
 
 
 def _nonzero(x: Tensor) -> Tensor:
     found = _coordinates(x)
-    # PyTorch's coordinates of one axis are contiguous.
-    return torch.empty_strided(
-        found.shape, (1, len(found)), dtype=found.dtype, device=found.device
-    ).copy_(found)
+    return _laid_out(found, (1, len(found)))  # PyTorch's coordinates of one axis are contiguous
+
+
+def _laid_out(x: Tensor, strides: tuple[int, ...]) -> Tensor:
+    if x.stride() == strides:
+        return x
+    return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
 
 
 def _coordinates(x: Tensor) -> Any:
@@ -109,34 +111,39 @@ def _coordinates(x: Tensor) -> Any:
 # ---- scatters -----------------------------------------------------------------------------------
 
 
-def _combined(
-    x: Tensor,
-    updates: Tensor,
-    reduction: str,
-    include_self: bool,
-    target: Tensor | None,
-    run: Scatter,
-) -> Tensor:
-    """Scatter by any reduction, of any type, through calls of `run` with what kernels have."""
+def _write(
+    scatter: Any, x: Tensor, index: Tensor, updates: Tensor, reduction: str, include_self: bool
+) -> None:
+    """Scatter updates into `x`, which a kernel does in place if it can."""
+    updates, keywords = updates.detach(), {"reduction": reduction, "include_self": include_self}
+    if is_plain(x, index, updates):
+        scatter(x, index, updates, out=x, **keywords)
+    else:
+        x.copy_(scatter(x, index, updates, **keywords))
+
+
+def _combine(
+    scatter: Any, x: Tensor, index: Tensor, updates: Tensor, reduce: str, include_self: bool
+) -> None:
+    """Scatter into a tensor of any type, by any reduction, with what kernels have."""
+    reduction = _REDUCTIONS.get(reduce, reduce)
     if reduction == "none":
-        place = None if target is None else _bits(target)
-        result = run(_bits(x), _bits(updates), "none", True, place)
-        return result if result.dtype == x.dtype else result.view(x.dtype)
-    if reduction == "mean":
-        return _into(target, _mean(x, updates, include_self, run))
-    wide = _terms(x) if reduction in ("add", "mul") else _numbers(x)
-    if wide.dtype == x.dtype:
-        return run(x, updates, reduction, include_self, target)
-    result = run(wide, updates.to(wide.dtype), reduction, include_self, None)
-    return _into(target, result.to(x.dtype))
+        _write(scatter, _bits(x), index, _bits(updates), "none", True)
+    elif reduction == "mean":
+        x.copy_(_mean(scatter, x, index, updates, include_self))
+    else:
+        wide = _terms(x) if reduction in ("add", "mul") else _numbers(x)
+        _write(scatter, wide, index, updates.to(wide.dtype), reduction, include_self)
+        if wide is not x:
+            x.copy_(wide)
 
 
-def _mean(x: Tensor, updates: Tensor, include_self: bool, run: Scatter) -> Tensor:
+def _mean(scatter: Any, x: Tensor, index: Tensor, updates: Tensor, include_self: bool) -> Tensor:
     """Scatter by means as PyTorch has them: sums and counts of small integers wrap."""
-    zeros = torch.zeros_like(x, dtype=torch.int64)
-    counts = run(zeros, zeros.new_ones(()), "add", True, None)
-    wide, parts = _terms(x), counts + include_self
-    total = run(wide, updates.to(wide.dtype), "add", include_self, None)
+    counts = torch.zeros_like(x, dtype=torch.int64)
+    _write(scatter, counts, index, counts.new_ones(()), "add", True)
+    total, parts = _terms(x).clone(), counts + include_self
+    _write(scatter, total, index, updates.to(total.dtype), "add", include_self)
     if x.is_floating_point() or x.is_complex():
         means = total / parts.clamp(min=1)
     else:
@@ -145,44 +152,25 @@ def _mean(x: Tensor, updates: Tensor, include_self: bool, run: Scatter) -> Tenso
     return torch.where(counts > 0, means.to(x.dtype), x)  # others keep their bits
 
 
-def _into(target: Tensor | None, result: Tensor) -> Tensor:
-    if target is None:
-        return result
-    target.copy_(result)
-    return target
-
-
 # Along an axis, as torch.scatter has it: an index for each update.
 
 
 def _scatter(
-    x: Tensor, dim: int, index: Tensor, src: Any, reduce: str = "none",
-    include_self: bool = True, target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    x = x.detach()
+    x: Tensor, dim: int, index: Tensor, src: Any, reduce: str = "none", include_self: bool = True
+) -> None:
     if not index.numel():
-        return _into(target, x.clone())
+        return
     if not isinstance(src, torch.Tensor):
         src = x.new_full((), src)
-    src = src.detach()
     if x.ndim == 0:
-        flat = None if target is None else target.reshape(1)
-        src = src.reshape(-1)
-        return _scatter(x.reshape(1), dim, index.reshape(-1), src, reduce, include_self, flat)[0]
+        x, index, src = x.reshape(1), index.reshape(-1), src.reshape(-1)
     if not index.ndim:
         index = index.reshape(1)
     if src.ndim != index.ndim and src.numel() == 1:
         src = src.expand(index.shape)
     elif src.shape != index.shape:  # of a larger source, the beginning
         src = src[tuple(slice(size) for size in index.shape)]
-
-    def run(
-        x: Tensor, updates: Tensor, reduction: str, include_self: bool, out: Tensor | None
-    ) -> Tensor:
-        return _elements(x, index, updates, axis=dim, reduction=reduction,
-                         include_self=include_self, out=out)  # fmt: skip
-
-    return _combined(x, src, _REDUCTIONS.get(reduce, reduce), include_self, target, run)
+    _combine(partial(_elements, axis=dim), x, index, src, reduce, include_self)
 
 
 # Slices along an axis, by one list of indices.
@@ -190,41 +178,14 @@ def _scatter(
 
 def _slices(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str = "none",
-    include_self: bool = True, target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    x, source = x.detach(), source.detach()
+    include_self: bool = True,
+) -> None:  # fmt: skip
     if x.ndim == 0:
-        flat = None if target is None else target.reshape(1)
-        return _slices(x.reshape(1), 0, index, source.reshape(-1), reduce, include_self, flat)[0]
+        x, dim, source = x.reshape(1), 0, source.reshape(-1)
+    if source.ndim == 0:
+        source = source.reshape([1] * x.ndim)
     index = index.reshape(-1).unsqueeze(-1)
-    source = source.reshape([1] * x.ndim) if source.ndim == 0 else source
-    reduction = _REDUCTIONS.get(reduce, reduce)
-    return _tuples(x, index, source.movedim(dim, 0), reduction, include_self, target,
-                   lambda tensor: tensor.movedim(dim, 0))  # fmt: skip
-
-
-def _tuples(
-    x: Tensor, index: Tensor, updates: Tensor, reduction: str, include_self: bool,
-    target: Tensor | None, to_front: Callable[[Tensor], Tensor],
-) -> Tensor:  # fmt: skip
-    """Scatter by tuples of indices into the axes that `to_front` brings to the front."""
-    if target is None and is_plain(x, index, updates):
-        target = torch.empty_like(x)  # laid out as PyTorch's result
-
-    def run(
-        x: Tensor, updates: Tensor, reduction: str, include_self: bool, out: Tensor | None
-    ) -> Tensor:
-        place = None if out is None else to_front(out)
-        result = _blocks(to_front(x), index, updates, reduction=reduction,
-                         include_self=include_self, out=place)  # fmt: skip
-        return to_original(result) if out is None else out
-
-    def to_original(result: Tensor) -> Tensor:
-        unraveled = result.new_empty(x.shape)
-        to_front(unraveled).copy_(result)
-        return unraveled
-
-    return _combined(x, updates, reduction, include_self, target, run)
+    _combine(_blocks, x.movedim(dim, 0), index, source.movedim(dim, 0), reduce, include_self)
 
 
 def _scaled(source: Tensor, alpha: Any) -> Tensor:
@@ -235,11 +196,8 @@ def _scaled(source: Tensor, alpha: Any) -> Tensor:
     return source * (alpha if source.is_floating_point() else factor)
 
 
-def _index_add(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1,
-    target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    return _slices(x, dim, index, _scaled(source, alpha), "add", True, target)
+def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> None:
+    _slices(x, dim, index, _scaled(source, alpha), "add")
 
 
 # By index tensors and masks, as x[indices] = values has it.
@@ -247,9 +205,8 @@ def _index_add(
 
 def _index_put(
     x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False,
-    unsafe: bool = False, *, target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    x, values = x.detach(), values.detach()
+    unsafe: bool = False,
+) -> None:  # fmt: skip
     axes: list[int] = []
     columns: list[Tensor] = []
     position = 0
@@ -274,20 +231,17 @@ def _index_put(
     sizes = [x.shape[axis] for axis in rest]
     updates = values.expand((*sizes[:before], *shape, *sizes[before:]))
     updates = updates.movedim(tuple(range(before, before + len(shape))), tuple(range(len(shape))))
-    reduction = "add" if accumulate else "none"
-    return _tuples(x, torch.stack(columns, -1), updates, reduction, True, target,
-                   lambda tensor: tensor.permute(*axes, *rest))  # fmt: skip
+    reduce = "add" if accumulate else "none"
+    _combine(_blocks, x.permute(*axes, *rest), torch.stack(columns, -1), updates, reduce, True)
 
 
-def _put(
-    x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *,
-    target: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> None:
     if index.numel() != source.numel():
         raise ArgumentError(f"source: expected {index.numel()} elements, got {source.numel()}")
-    reduction = "add" if accumulate else "none"
-    flat = _scatter(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduction)
-    return _into(target, flat.reshape(x.shape))
+    flat = x.reshape(-1)
+    _scatter(flat, 0, index.reshape(-1), source.reshape(-1), "add" if accumulate else "none")
+    if not x.is_contiguous():  # then `flat` may be a copy
+        x.copy_(flat.reshape(x.shape))
 
 
 def _embedding_backward(
@@ -296,9 +250,11 @@ def _embedding_backward(
     flat = indices.reshape(-1)
     rows = grad.reshape(-1, grad.shape[-1])
     if by_frequency:
-        often = _scatter(flat.new_zeros(count), 0, flat, 1, "add")
+        often = flat.new_zeros(count)
+        _scatter(often, 0, flat, 1, "add")
         rows = rows / often[flat].unsqueeze(-1)
-    summed = _slices(rows.new_zeros((count, grad.shape[-1])), 0, flat, rows, "add")
+    summed = rows.new_zeros((count, grad.shape[-1]))
+    _slices(summed, 0, flat, rows, "add")
     if 0 <= padding < count:
         summed[padding] = 0
     return summed
@@ -325,28 +281,34 @@ def _to(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the variant that writes to its first operand."""
+def _on_copy(function: Callable[..., None], keeps_strides: bool) -> Callable[..., Tensor]:
+    """The variant that returns a new tensor."""
+    memory_format = torch.preserve_format if keeps_strides else torch.contiguous_format
 
     def run(x: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-        lists = (value if isinstance(value, list | tuple) else (value,) for value in arguments)
-        operands = [
-            value for values in lists for value in values if isinstance(value, torch.Tensor)
-        ]
-        if is_plain(x, *operands):
-            function(x, *arguments, **keywords, target=x.detach())
-        else:
-            x.copy_(function(x, *arguments, **keywords))
+        result = x.detach().clone(memory_format=memory_format)
+        function(result, *arguments, **keywords)
+        return result
+
+    return run
+
+
+def _in_place(function: Callable[..., None]) -> Callable[..., Tensor]:
+    """The variant that returns its first operand."""
+
+    def run(x: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
+        function(x.detach(), *arguments, **keywords)
         return x
 
     return run
 
 
-# The operator, its overloads, those that write to out=, those in place, and what replaces it.
+# The operator, its overloads, those that write to out=, those in place (None: it returns what it
+# makes, and does not write to its first argument), and what replaces it.
 _TABLE: Final = (
-    ("topk", "default", "values", "", _topk),
-    ("sort", "default stable", "values values_stable", "", _sort),
-    ("nonzero", "default", "out", "", _nonzero),
+    ("topk", "default", "values", None, _topk),
+    ("sort", "default stable", "values values_stable", None, _sort),
+    ("nonzero", "default", "out", None, _nonzero),
     ("scatter", "src value reduce value_reduce",
      "src_out value_out reduce_out value_reduce_out", "src value reduce value_reduce", _scatter),
     ("scatter_add", "default", "out", "default", partial(_scatter, reduce="add")),
@@ -358,25 +320,8 @@ _TABLE: Final = (
     ("_unsafe_index_put", "default", "", "", _index_put),
     ("_index_put_impl", "", "", "default", _index_put),
     ("put", "default", "out", "default", _put),
-    ("embedding_dense_backward", "default", "out", "", _embedding_backward),
+    ("embedding_dense_backward", "default", "out", None, _embedding_backward),
 )  # fmt: skip
-
-
-class Replacement(NamedTuple):
-    """A function that runs in place of an operator."""
-
-    name: str
-    """PyTorch's, without the mark of variants in place."""
-    run: Callable[..., Any]
-    """Takes the operator's arguments."""
-    allocates: bool
-    """Whether the results are new, and laid out by `with_strides`."""
-
-    @property
-    def operation(self) -> str:
-        """The name that users know it by."""
-        return _OPERATIONS.get(self.name, self.name)
-
 
 _OPERATIONS: Final = {
     "_unsafe_index_put": "index_put",
@@ -385,17 +330,31 @@ _OPERATIONS: Final = {
 }
 
 
+class Replacement(NamedTuple):
+    """A function that runs in place of an operator."""
+
+    name: str
+    """PyTorch's, without the mark of variants in place."""
+    operation: str
+    """The name that users know it by."""
+    run: Callable[..., Any]
+    """Takes the operator's arguments."""
+
+
 def _table() -> dict[Any, Replacement]:
     found: dict[Any, Replacement] = {}
-    for name, plain, to, in_place, function in _TABLE:
+    for name, plain, to, in_place, replacement in _TABLE:
+        run: Callable[..., Any] = replacement
+        new = run if in_place is None else _on_copy(run, run in (_put, _index_put))
         variants = (
-            (name, plain, Replacement(name, function, name != "nonzero")),  # which has own strides
-            (name, to, Replacement(name, _to(function), False)),
-            (f"{name}_", in_place, Replacement(name, _in_place(function), False)),
+            (name, plain, new),
+            (name, to, _to(new)),
+            (f"{name}_", in_place, _in_place(run)),
         )
-        for operator, overloads, run in variants:
-            for overload in overloads.split():
-                found[getattr(getattr(torch.ops.aten, operator), overload)] = run
+        for operator, overloads, variant in variants:
+            for overload in (overloads or "").split():
+                overloaded = getattr(getattr(torch.ops.aten, operator), overload)
+                found[overloaded] = Replacement(name, _OPERATIONS.get(name, name), variant)
     return found
 
 
