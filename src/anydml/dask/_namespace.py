@@ -25,7 +25,7 @@ from anydml.libraries._types import counterpart, to_counterpart
 
 
 class Namespace:
-    """`anydml.functions._library.MovingLibrary` for Dask, without the operations of derivatives.
+    """`anydml.functions._library.Library` for Dask, without the operations of derivatives.
 
     `call` calls an array function on normalized operands.
     """

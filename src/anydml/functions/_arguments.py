@@ -139,7 +139,16 @@ def index_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     except ArgumentTypeError:
         _check_index_values(value, name)
         raise
-    return _as_indices(array, value, name), wrap
+    if array.dtype in _INDEX_DTYPES or array.dtype.name in INDEX_TYPES:
+        return array, wrap
+    if array.dtype.kind in "iu":
+        return as_type(array, np.int64, name), wrap
+    if array.size == 0 and not hasattr(value, "__dlpack__"):
+        return array.astype(np.int64), wrap  # an empty list has no type of its own
+    raise ArgumentTypeError(
+        f"{name}: expected one of {', '.join(INDEX_TYPES)}, or a smaller integer type, "
+        f"got {dtype_name(array.dtype)}"
+    )
 
 
 def _check_index_values(value: Any, name: str) -> None:
@@ -156,19 +165,6 @@ def _check_index_values(value: Any, name: str) -> None:
                 f"{name}: expected indices of at most 64 bits, got {short_repr(number)}, which is "
                 f"out of range"
             ) from None
-
-
-def _as_indices(array: Array, value: Any, name: str) -> Array:
-    if array.dtype in _INDEX_DTYPES or array.dtype.name in INDEX_TYPES:
-        return array
-    if array.dtype.kind in "iu":
-        return as_type(array, np.int64, name)
-    if array.size == 0 and not hasattr(value, "__dlpack__"):
-        return array.astype(np.int64)  # an empty list has no type of its own
-    raise ArgumentTypeError(
-        f"{name}: expected one of {', '.join(INDEX_TYPES)}, or a smaller integer type, "
-        f"got {dtype_name(array.dtype)}"
-    )
 
 
 def number_to_device_of(array: Array, other: Array) -> Array:

@@ -26,8 +26,7 @@ class Composed:
     """
 
     rule: Callable[..., Sequence[Array]]
-    """``rule(lib, operands, attributes)``: the results (`MovingLibrary`; of functions with a list
-    of arrays, `Library`)."""
+    """``rule(lib, operands, attributes)``: the results."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
+from anydml._native import native
 from anydml.core.program import Dynamic, Inferred
 from anydml.functions._arguments import type_named
 from anydml.functions._infer import OperatorClass, infer
@@ -136,6 +137,9 @@ class FunctionSpec:
 
     def __post_init__(self) -> None:
         self.name: str = self.operator.KERNEL
+        # The whole call for plain NumPy arrays, ``quick(out, *arguments)``. It returns None where
+        # anything is unusual or wrong, and has done nothing then.
+        self.quick: Callable[..., Any] = native.function_call(self.name, self.result_class)
         self.lists_operands, self.lists_results = (
             any(info.many and info.role is role for info in self.operator.tensor_fields())
             for role in (Role.INPUT, Role.OUTPUT)

@@ -17,11 +17,14 @@ Array = Any
 class Library(Protocol):
     """The operations of an array library that functions and their rules use.
 
-    Arrays have ``shape``, ``ndim``, ``dtype``, arithmetic, comparison and indexing.
+    Arrays have ``shape``, ``ndim``, ``dtype``, arithmetic, comparison and indexing. A library may
+    lack operations that its calls do not need.
     """
 
     knows_modes: bool
     """Whether kernels get all modes of indices; else only whether they clamp."""
+    in_memory: bool
+    """Whether sizes and values are known when a kernel is called (`run_measured`)."""
 
     def call(self, spec: FunctionSpec, operands: Sequence[Any], attributes: Attributes) -> Any:
         """Call an array function on normalized operands; return a sequence of all results."""
@@ -99,9 +102,7 @@ class Library(Protocol):
     def adjoint_weight(self, x: Array) -> Array:
         """Return the factor of gradients, where `x` is the factor of tangents."""
 
-
-class MovingLibrary(Library, Protocol):
-    """The operations that compose a function of operations that move elements."""
+    # ---- operations that compose functions which only move elements
 
     def take(self, x: Array, positions: Any, axis: int) -> Array:
         """Return the slices at positions inside the axis."""
@@ -115,12 +116,7 @@ class MovingLibrary(Library, Protocol):
     def numbers(self, x: Array, axis: int) -> Array:
         """Return 0 to the size of an axis, less 1, along that axis; size 1 on the others."""
 
-
-class KernelLibrary(Library, Protocol):
-    """A library that calls kernels itself: in memory, or in programs that it compiles."""
-
-    in_memory: bool
-    """Whether sizes and values are known when a kernel is called (`run_measured`)."""
+    # ---- calls of kernels: in memory, or in programs that the library compiles
 
     def run(
         self,
@@ -160,9 +156,6 @@ class KernelLibrary(Library, Protocol):
     def full(self, shape: Sequence[int], value: Any, like: Array) -> Array:
         """Return one value everywhere, of the type of `like`."""
 
-    def take(self, x: Array, positions: Array, axis: int) -> Array:
-        """Return the slices at positions inside the axis."""
-
     def is_nonzero(self, x: Array) -> Array:
         """Find the complex numbers that are not zero; subnormal ones are not."""
 
@@ -171,7 +164,7 @@ class KernelLibrary(Library, Protocol):
 
 
 def call_kernel(
-    lib: KernelLibrary,
+    lib: Library,
     spec: FunctionSpec,
     operands: Sequence[Array],
     attributes: Attributes,
@@ -184,7 +177,7 @@ def call_kernel(
 
 
 def call_with_numbers(
-    lib: KernelLibrary, spec: FunctionSpec, operands: Sequence[Array], attributes: Attributes
+    lib: Library, spec: FunctionSpec, operands: Sequence[Array], attributes: Attributes
 ) -> Sequence[Array]:
     """Call a kernel that computes with the first operand, which may hold bools."""
     first, *others = operands

@@ -31,7 +31,7 @@ from anydml.libraries._types import as_type, to_counterpart, type_of
 
 
 class Memory:
-    """The library of one call (`anydml.functions._library.KernelLibrary`).
+    """The library of one call (`anydml.functions._library.Library`).
 
     It writes to `out`, the arrays that the user passes, or to new ones.
     """

@@ -12,7 +12,7 @@ from anydml._native import NUMBERS, REDUCTIONS
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._function import SPECS, Attributes, Derivatives, FunctionSpec, Kinds, Saved
-from anydml.functions._library import Array, KernelLibrary, Library, call_kernel
+from anydml.functions._library import Array, Library, call_kernel
 from anydml.functions._rules import Arrays, Derived, call, of, or_zeros
 from anydml.libraries._types import as_type, dtype_name, is_added
 
@@ -82,9 +82,7 @@ def identity(reduction: str, dtype: np.dtype[Any]) -> Any:
 # ---- calls of kernels ---------------------------------------------------------------------------
 
 
-def program(
-    lib: KernelLibrary, spec: FunctionSpec, operands: Arrays, attributes: Attributes
-) -> Arrays:
+def program(lib: Library, spec: FunctionSpec, operands: Arrays, attributes: Attributes) -> Arrays:
     """Scatter by the kernel, which knows no bools and no narrow sums of means.
 
     Other reductions than means leave out the element itself (``include_self=False``) by scattering
@@ -122,7 +120,7 @@ def program(
     return [once(emptied, updates, include_self=True)]
 
 
-def _cast(lib: KernelLibrary, x: Array, to: Any) -> Array:
+def _cast(lib: Library, x: Array, to: Any) -> Array:
     once = x
     if isinstance(x, np.ndarray) and x.size:  # without the repetitions of a broadcast array
         once = x[(*(slice(1) if stride == 0 else slice(None) for stride in x.strides),)]
@@ -130,7 +128,7 @@ def _cast(lib: KernelLibrary, x: Array, to: Any) -> Array:
     return result if once.shape == x.shape else lib.broadcast_to(result, x.shape)
 
 
-def _read(lib: KernelLibrary, x: Array, indices: Array, attributes: Attributes) -> Array:
+def _read(lib: Library, x: Array, indices: Array, attributes: Attributes) -> Array:
     where = {"axis": attributes["axis"]} if "axis" in attributes else {"batch_dims": 0}
     reader = SPECS["gather_elements" if "axis" in attributes else "gather_nd"]
     return call_kernel(lib, reader, (x, indices), {**where, "clamp": True}, True)[0]

@@ -6,7 +6,6 @@ from typing import Any, Final, overload
 
 from numpy import ndarray
 
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -15,8 +14,6 @@ from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Library, call_with_numbers
 from anydml.ops.cast import Cast
-
-_quick = function_call(Cast.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, dtype: Any) -> Call:
@@ -40,6 +37,7 @@ CAST: Final = FunctionSpec(
     check=lambda operands, a: _arguments.check_type(operands[0], _arguments.ORDERED),
     blocks=Blockwise(),
 )
+_quick: Final = CAST.quick
 
 
 @overload

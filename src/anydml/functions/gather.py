@@ -6,7 +6,6 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -16,8 +15,6 @@ from anydml.functions._function import Attributes, Call, Derivatives, FunctionSp
 from anydml.functions._indexing import into_axes
 from anydml.functions._library import Library
 from anydml.ops.gather import Gather
-
-_quick = function_call(Gather.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any) -> Call:
@@ -73,6 +70,7 @@ GATHER: Final = FunctionSpec(
     derivatives=Derivatives(_gradient, rules.linear("gather"), rules.saves_second),
     blocks=Indexed(lambda operands, a: (a["axis"], (None,), False)),
 )
+_quick: Final = GATHER.quick
 
 
 class _Options(t.Options[t.Out], total=False):

@@ -7,7 +7,6 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 from numpy import ndarray
 
 from anydml.core.errors import ArgumentError
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -17,8 +16,6 @@ from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._indexing import into_axes
 from anydml.functions._library import Array, Library
 from anydml.ops.gather_elements import GatherElements
-
-_quick = function_call(GatherElements.KERNEL)
 
 
 def _broadcast(lib: Library, axis: int, data: Array, lookup: Array) -> tuple[Array, Array]:
@@ -70,6 +67,7 @@ GATHER_ELEMENTS: Final = FunctionSpec(
     derivatives=Derivatives(_gradient, rules.linear("gather_elements"), rules.saves_second),
     blocks=Indexed(point_along),
 )
+_quick: Final = GATHER_ELEMENTS.quick
 
 
 class _Options(t.Options[t.Out], total=False):

@@ -6,7 +6,6 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -16,8 +15,6 @@ from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._indexing import into_axes
 from anydml.functions._library import Library
 from anydml.ops.gather_nd import GatherND
-
-_quick = function_call(GatherND.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> Call:
@@ -53,6 +50,7 @@ GATHER_ND: Final = FunctionSpec(
     derivatives=Derivatives(_gradient, rules.linear("gather_nd"), rules.saves_second),
     blocks=Indexed(lambda operands, a: point_by_tuples(operands, a["batch_dims"])),
 )
+_quick: Final = GATHER_ND.quick
 
 
 class _Options(t.Options[t.Out], total=False):

@@ -7,7 +7,6 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -16,8 +15,6 @@ from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Array, Library
 from anydml.ops.join import Join
-
-_quick = function_call(Join.KERNEL)
 
 
 def _as_arrays(lib: Library, arrays: Any, axis: Any = 0, promote: Any = False) -> tuple[Array, ...]:
@@ -54,6 +51,7 @@ JOIN: Final = FunctionSpec(
     results=("arrays",),
     blocks=Composed(lambda lib, operands, a: [lib.concatenate(operands, a["axis"])]),
 )
+_quick: Final = JOIN.quick
 
 
 class _Options(t.Options[t.Out], total=False):

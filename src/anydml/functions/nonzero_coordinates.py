@@ -12,18 +12,14 @@ from numpy import ndarray
 from anydml._native import INDEX_TYPES, MOST_ELEMENTS
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Rows
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, FunctionSpec
-from anydml.functions._library import Array, KernelLibrary, Library
+from anydml.functions._library import Array, Library
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
-
-_quick = function_call(NonzeroCoordinates.KERNEL)
-
 
 _LIMITS: Final = {name: np.iinfo(name) for name in INDEX_TYPES}
 _COMPARED: Final = (*_arguments.ORDERED, "complex64", "complex128")
@@ -78,7 +74,7 @@ def _batch(
 
 
 def _program(
-    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+    lib: Library, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
 ) -> rules.Arrays:
     """Find as many rows as there may be; then cut them off, or fill them in."""
     (x,), columns, size = operands, attributes["columns"], attributes["size"]
@@ -127,6 +123,7 @@ NONZERO_COORDINATES: Final = FunctionSpec(
     check=lambda operands, a: _arguments.check_type(operands[0], _COMPARED),
     blocks=Rows(_mark, _of_block),
 )
+_quick: Final = NONZERO_COORDINATES.quick
 
 
 class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):

@@ -8,17 +8,13 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
-from anydml.functions._library import Array, Library, MovingLibrary
+from anydml.functions._library import Array, Library
 from anydml.ops.one_hot import OneHot
-
-_quick = function_call(OneHot.KERNEL)
-
 
 _ZERO_AND_ONE: Final = (0, 1)
 _NUMBERS: Final = np.array(_ZERO_AND_ONE)
@@ -64,7 +60,7 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
     return [None, lib.reshape(sums, shape)]
 
 
-def _in_blocks(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+def _in_blocks(lib: Library, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
     """Compare the indices with their places along the axis."""
     (indices, values), axis, depth = operands, attributes["axis"], attributes["depth"]
     table = lib.reshape(values, (-1,))
@@ -89,6 +85,7 @@ ONE_HOT: Final = FunctionSpec(
     bounds=lambda operands, a: (a["depth"] >= 0,),
     blocks=_in_blocks,
 )
+_quick: Final = ONE_HOT.quick
 
 
 class _Options(t.Options[t.Out], total=False):

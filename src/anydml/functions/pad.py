@@ -10,20 +10,16 @@ from numpy import ndarray
 from anydml._native import PADDING_MODES
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
-from anydml.functions._library import Array, KernelLibrary, Library, MovingLibrary, call_kernel
+from anydml.functions._library import Array, Library, call_kernel
 from anydml.libraries._types import dtype_name
 from anydml.ops._numbers import bits_of
 from anydml.ops.padding1 import Padding1
-
-_quick = function_call(Padding1.KERNEL)
-
 
 PADDING_SYNONYMS: Final = {"reflect": "reflection"}
 """NumPy's names of padding modes."""
@@ -105,7 +101,7 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
     return [grad]
 
 
-def _compose(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+def _compose(lib: Library, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
     """Pad axis by axis, with one value or with slices of the array."""
     (x,), mode = operands, attributes["mode"]
     value = constant_of(attributes["constant"], x, mode)[()]
@@ -127,7 +123,7 @@ def _compose(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes)
 
 
 def _program(
-    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+    lib: Library, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
 ) -> rules.Arrays:
     """Call the kernel with the bits of the constant."""
     constant = constant_of(attributes["constant"], operands[0], attributes["mode"])
@@ -147,6 +143,7 @@ PAD: Final = FunctionSpec(
     program=_program,
     blocks=Composed(_compose),
 )
+_quick: Final = PAD.quick
 
 
 @overload

@@ -11,7 +11,7 @@ from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
-from anydml.functions._library import Array, KernelLibrary, Library, MovingLibrary, call_kernel
+from anydml.functions._library import Array, Library, call_kernel
 from anydml.libraries._types import dtype_name
 from anydml.ops.reverse_subsequences import ReverseSubsequences
 
@@ -49,7 +49,7 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
 
 
 def _program(
-    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+    lib: Library, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
 ) -> rules.Arrays:
     """Call the kernel; where values are not known yet, a length below 0 means none."""
     x, lengths = operands
@@ -58,7 +58,7 @@ def _program(
     return call_kernel(lib, spec, (x, lengths), attributes)
 
 
-def _in_blocks(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+def _in_blocks(lib: Library, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
     """Gather the elements at positions that are computed from the lengths."""
     (x, lengths), axis = operands, attributes["axis"]
     places = lib.numbers(x, axis)

@@ -7,7 +7,6 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 from numpy import ndarray
 
 from anydml.core.errors import ArgumentError
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -16,8 +15,6 @@ from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Call, FunctionSpec
 from anydml.functions._library import Library
 from anydml.ops.scatter import Scatter
-
-_quick = function_call(Scatter.KERNEL)
 
 
 def _prepare(
@@ -67,6 +64,7 @@ SCATTER_ELEMENTS: Final = FunctionSpec(
     check=_scatter.check_type,
     blocks=Indexed(point_along, writes=True),
 )
+_quick: Final = SCATTER_ELEMENTS.quick
 
 
 class _Options(t.Options[t.Out], total=False):

@@ -6,7 +6,6 @@ from typing import Any, Final, Unpack, overload
 
 from numpy import ndarray
 
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -15,8 +14,6 @@ from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, FunctionSpec
 from anydml.functions._library import Library
 from anydml.ops.scatter_nd import ScatterND
-
-_quick = function_call(ScatterND.KERNEL)
 
 
 def _prepare(
@@ -54,6 +51,7 @@ SCATTER_ND: Final = FunctionSpec(
     check=_scatter.check_type,
     blocks=Indexed(lambda operands, a: point_by_tuples(operands, 0), writes=True),
 )
+_quick: Final = SCATTER_ND.quick
 
 
 class _Options(t.Options[t.Out], total=False):

@@ -8,7 +8,6 @@ from numpy import ndarray
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -17,8 +16,6 @@ from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
 from anydml.functions._library import Library
 from anydml.ops.slice1 import Slice1, first_places
-
-_quick = function_call(Slice1.KERNEL)
 
 
 def _window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
@@ -88,6 +85,7 @@ SLICE_WINDOW: Final = FunctionSpec(
     bounds=_bounds,
     blocks=Composed(_compose),
 )
+_quick: Final = SLICE_WINDOW.quick
 
 
 @overload

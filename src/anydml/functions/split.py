@@ -10,7 +10,6 @@ from numpy import ndarray
 
 from anydml.core._json import short_repr
 from anydml.core.errors import AllocationError, ArgumentError, ArgumentTypeError
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
@@ -20,8 +19,6 @@ from anydml.functions._function import Attributes, Call, Derivatives, FunctionSp
 from anydml.functions._library import Library
 from anydml.libraries._torch import is_true
 from anydml.ops.split import Split
-
-_quick = function_call(Split.KERNEL)
 
 
 def _prepare(
@@ -133,6 +130,7 @@ SPLIT: Final = FunctionSpec(
     ),
     blocks=Composed(_compose),
 )
+_quick: Final = SPLIT.quick
 
 
 class _Options(t.Options[t.Out], total=False):

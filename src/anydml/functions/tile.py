@@ -7,18 +7,15 @@ from typing import Any, Final, SupportsIndex, overload
 from numpy import ndarray
 
 from anydml.core.errors import ArgumentError
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Composed
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
-from anydml.functions._library import Library, MovingLibrary
+from anydml.functions._library import Library
 from anydml.libraries._base import MOST_AXES
 from anydml.ops.tile import Tile
-
-_quick = function_call(Tile.KERNEL)
 
 
 def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
@@ -43,7 +40,7 @@ def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> r
     return [lib.sum(tiles, tuple(range(0, tiles.ndim, 2)))]
 
 
-def _compose(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+def _compose(lib: Library, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
     """Repeat axis by axis."""
     (x,) = operands
     for axis, count in enumerate(attributes["repeats"]):
@@ -62,6 +59,7 @@ TILE: Final = FunctionSpec(
     bounds=lambda operands, a: [count >= 0 for count in a["repeats"]],
     blocks=Composed(_compose),
 )
+_quick: Final = TILE.quick
 
 
 @overload

@@ -16,20 +16,13 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
-from anydml.devices.backends.cpu import function_call
 from anydml.functions import _arguments, _scatter
 from anydml.functions import _rules as rules
 from anydml.functions import _types as t
 from anydml.functions._blocks import Part, Tree
 from anydml.functions._dispatch import dispatch
 from anydml.functions._function import Attributes, Call, Derivatives, FunctionSpec, Saved
-from anydml.functions._library import (
-    Array,
-    KernelLibrary,
-    Library,
-    MovingLibrary,
-    call_with_numbers,
-)
+from anydml.functions._library import Array, Library, call_with_numbers
 from anydml.functions.gather_elements import gather_elements
 from anydml.functions.join import join
 from anydml.ops import _rules
@@ -211,7 +204,7 @@ def _check_rows(operands: rules.Arrays, attributes: Attributes) -> None:
 
 
 def _program(
-    lib: KernelLibrary, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
+    lib: Library, spec: FunctionSpec, operands: rules.Arrays, attributes: Attributes
 ) -> rules.Arrays:
     """Call the kernel with the bits of the fill value, and with lengths that rows have."""
     x, lengths = operands
@@ -233,7 +226,7 @@ def _batch(
     return rules.call(lib, "top_k_rows", (first, lengths), **changed), [0, 0]
 
 
-def _in_steps(lib: MovingLibrary, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
+def _in_steps(lib: Library, operands: rules.Arrays, attributes: Attributes) -> rules.Arrays:
     """Select by the plain kernel: options change the keys, or the order of the indices."""
     (x, lengths), axis, largest = operands, attributes["axis"], attributes["largest"]
     size, keys, numbers, length = x.shape[axis], x, lib.numbers(x, axis), x.shape[axis]
@@ -306,8 +299,8 @@ TOP_K_ROWS: Final = FunctionSpec(
 )
 
 
-_quick = function_call(TopK1.KERNEL, TopKResult)
-_quick_rows = function_call(TopKRows.KERNEL, TopKResult)
+_quick: Final = TOP_K.quick
+_quick_rows: Final = TOP_K_ROWS.quick
 
 
 class _Options(t.IndexOptions[t.IndexType, t.Out], total=False):

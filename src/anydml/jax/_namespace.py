@@ -90,7 +90,7 @@ def _typed(value: Traced, name: str) -> Traced:
 
 
 class Namespace:
-    """`MovingLibrary` and `KernelLibrary` of `anydml.functions._library` for JAX.
+    """`anydml.functions._library.Library` for JAX.
 
     Without what only gradients of composed functions need, which JAX differentiates itself.
     `call` calls an array function on normalized operands.

@@ -133,22 +133,27 @@ class DeviceArray:
                            self.owner, self.make, self.writeable)  # fmt: skip
 
 
-class _Placed:
-    """An object with NumPy's array interface: the place of an array only."""
+class Memory:
+    """An object with NumPy's array interface, for NumPy, which holds this and so the owner."""
 
-    def __init__(self, array: DeviceArray) -> None:
+    def __init__(
+        self, address: int, typestr: str, shape: Shape, strides: Shape, owner: Any, writeable: bool
+    ) -> None:
+        self._owner = owner
         self.__array_interface__ = {
             "version": 3,
-            "data": (array.address, True),
-            "typestr": f"|V{array.itemsize}",
-            "shape": array.shape,
-            "strides": array.strides,
+            "data": (address, not writeable),
+            "typestr": typestr,
+            "shape": shape,
+            "strides": strides,
         }
 
 
-def stand_in(array: Any) -> Any:
+def stand_in(x: Any) -> Any:
     """An ndarray with the address of the array, for computing its extent; never read."""
-    return np.asarray(_Placed(array)) if isinstance(array, DeviceArray) else array
+    if not isinstance(x, DeviceArray):
+        return x
+    return np.asarray(Memory(x.address, f"|V{x.itemsize}", x.shape, x.strides, x, False))
 
 
 def address_of(array: Any) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from anydml._native import TYPES
 from anydml.core.errors import AllocationError, ArgumentTypeError
 from anydml.libraries._base import MOST_AXES, Array, Wrap, class_of
-from anydml.libraries._device import DeviceArray, Shape, owner_of, packed_strides
+from anydml.libraries._device import DeviceArray, Memory, Shape, owner_of, packed_strides
 from anydml.libraries._types import dtype_name, is_added, type_of
 
 TYPE_NAMES: Final = tuple(known.name for known in TYPES)
@@ -61,25 +61,13 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     if value.device.type == "cuda":
         array: Any = _on_cuda(torch, value, dtype)
         return array, owner_of
-    return np.asarray(_Memory(value, storage, dtype)).view(dtype), tensor_of
-
-
-class _Memory:
-    """A tensor's elements, for NumPy, which holds this and so the storage.
-
-    `Tensor.numpy` and DLPack would leave a mark on the storage: it could not be resized any more.
-    """
-
-    def __init__(self, value: Any, storage: Any, dtype: np.dtype[Any]) -> None:
-        size = dtype.itemsize
-        self._storage = storage
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (storage.data_ptr() + value.storage_offset() * size, False),
-            "typestr": f"<u{size}" if is_added(dtype) else dtype.str,
-            "shape": tuple(value.shape),
-            "strides": tuple(stride * size for stride in value.stride()),
-        }
+    # `Tensor.numpy` and DLPack would leave a mark on the storage: it could not be resized any more.
+    size = dtype.itemsize
+    address = storage.data_ptr() + value.storage_offset() * size
+    typestr = f"<u{size}" if is_added(dtype) else dtype.str
+    strides = tuple(stride * size for stride in value.stride())
+    memory = Memory(address, typestr, tuple(value.shape), strides, storage, writeable=True)
+    return np.asarray(memory).view(dtype), tensor_of
 
 
 def tensor_of(array: Array) -> Any:

@@ -133,15 +133,6 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype[Any], call: str, purpose: s
     return array
 
 
-def function_call(kernel: str, result_class: Any = None) -> Callable[..., Any]:
-    """Return the quick call of a kernel: ``call(out, *arguments)`` as an array function has them.
-
-    It returns None where anything about them is unusual or wrong, and has done nothing then.
-    """
-    call: Callable[..., Any] = native.function_call(kernel, result_class)
-    return call
-
-
 def know_type(user_type: Any, dtype: np.dtype[Any]) -> None:
     """Register a user's type name for fast native calls."""
     native.know_type(user_type, dtype)
