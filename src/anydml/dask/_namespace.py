@@ -19,7 +19,7 @@ from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
-from anydml.libraries import as_operand, check_dtype, promoted
+from anydml.libraries import as_operand, promoted
 from anydml.libraries._device import DeviceArray
 from anydml.libraries._types import counterpart, to_counterpart
 
@@ -92,7 +92,6 @@ class Namespace:
         parts = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         like = meta_from_array(parts[0])
         kind = promoted(like, [part.dtype for part in parts], name)
-        check_dtype(like, kind, name)
         return [part.astype(kind) for part in parts]
 
     # ---- shapes

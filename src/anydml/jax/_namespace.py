@@ -152,7 +152,6 @@ class Namespace:
             for i, value in enumerate(values)
         ]
         kind = libraries.promoted(_EMPTY, [part.dtype for part in parts], name)
-        check_dtype(_EMPTY, kind, name)
         kind = counterpart(kind, name)
         return [
             self.astype(part, kind)
