@@ -19,7 +19,7 @@ from anydml.dask import _graphs
 from anydml.dask._graphs import Lazy
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
-from anydml.libraries import as_operand, check_dtype, promoted
+from anydml.libraries import as_operand, promoted
 from anydml.libraries._device import DeviceArray
 from anydml.libraries._types import counterpart, to_counterpart
 
@@ -88,13 +88,10 @@ class Namespace:
     def index_type(self, dtype: Any, x: Lazy, sizes: Sequence[int]) -> Any:
         return _arguments.result_indices(dtype, meta_from_array(x), sizes, None, "index_dtype")
 
-    limits = staticmethod(np.iinfo)
-
     def promoted(self, values: Sequence[Any], name: str) -> list[Lazy]:
         parts = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         like = meta_from_array(parts[0])
         kind = promoted(like, [part.dtype for part in parts], name)
-        check_dtype(like, kind, name)
         return [part.astype(kind) for part in parts]
 
     # ---- shapes
@@ -119,9 +116,6 @@ class Namespace:
 
     def positions(self, x: Any) -> Any:
         return x.astype(np.int64)
-
-    def is_uint64(self, x: Any) -> bool:
-        return bool(x.dtype == np.uint64)
 
     where = staticmethod(np.where)
     clip = staticmethod(np.clip)

@@ -18,7 +18,7 @@ from anydml.devices.backends import kernels_for
 from anydml.devices.backends.cpu import allocate
 from anydml.devices.backends.cuda import uploaded
 from anydml.devices.binding import overlaps_itself, same_memory, share_memory
-from anydml.libraries import as_numpy, as_operand, check_dtype, has_no_memory, index_type
+from anydml.libraries import as_numpy, as_operand, check_dtype, has_no_memory, library_of
 from anydml.libraries._base import MOST_AXES, Array, Wrap, check_unlabelled
 from anydml.libraries._device import DeviceArray
 from anydml.libraries._numpy import unmasked
@@ -116,6 +116,11 @@ def same_rank(data: Any, lookup: Any) -> None:
 
 
 _INDEX_DTYPES = frozenset(map(np.dtype, INDEX_TYPES))  # a dtype's name takes 5 µs
+
+
+def is_uint64(x: Any) -> bool:
+    """Whether an array of any library has this type; as int64, large values are negative."""
+    return str(x.dtype).endswith("uint64")
 
 
 def index_array(value: Any, name: str = "indices") -> Array:
@@ -248,7 +253,7 @@ def result_indices(
     if index_dtype is None and type_name(getattr(out, "dtype", None)) in INDEX_TYPES:
         argument, requested = name, out.dtype
     if requested is None:
-        kind = index_type(x)
+        kind = library_of(x).index_type()
     elif (found := type_name(requested)) in INDEX_TYPES:
         kind = np.dtype(found)
     else:

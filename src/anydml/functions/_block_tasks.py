@@ -19,13 +19,9 @@ from anydml.functions._memory import call_on_memory, on_memory
 from anydml.portable import kernels
 
 
-def _call(function: str, operands: Sequence[Any], **attributes: Any) -> Any:
-    return call_on_memory(SPECS[function], operands, attributes)
-
-
 def call_chunk(chunk: Array, function: str, attributes: Attributes) -> Any:
     """Call a function on one block."""
-    return _call(function, (chunk,), **attributes)
+    return call_on_memory(SPECS[function], (chunk,), attributes)
 
 
 def resolve(
@@ -66,7 +62,7 @@ def read_indexed(
 ) -> Any:
     """The block of a result that has all its elements of one block."""
     operands = (chunk, _relative(pointing, places, low))
-    return _call(function, operands, **attributes)
+    return call_on_memory(SPECS[function], operands, attributes)
 
 
 def read_part(
@@ -89,9 +85,8 @@ def read_part(
         chosen = np.where(mask, places, any_place)
         return read_indexed(chunk, chosen, pointing, low, function, attributes)[inside]
     found = _relative(pointing, places[inside], low)
-    if not tuples:
-        return _call("gather", (chunk, found), axis=before, clamp=False)
-    return _call("gather_nd", (chunk, found), batch_dims=0, clamp=False)
+    reader, where = ("gather_nd", {"batch_dims": 0}) if tuples else ("gather", {"axis": before})
+    return call_on_memory(SPECS[reader], (chunk, found), {**where, "clamp": False})
 
 
 def join_parts(

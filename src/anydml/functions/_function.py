@@ -132,8 +132,6 @@ class FunctionSpec:
     value_checks: Mapping[int, Callable[[Array], None]] = field(default_factory=dict)
     """By the position of an operand, a check of values that the kernel takes and the function does
     not; it gets the operand in host memory, or a part of it."""
-    part_of: str | None = None
-    """The function of the same module that this is a part of; None if it is a function itself."""
 
     def __post_init__(self) -> None:
         self.name: str = self.operator.KERNEL
@@ -159,9 +157,9 @@ class FunctionSpec:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The public function."""
-        module = sys.modules[self.prepare.__module__]
-        found: Callable[..., Any] = getattr(module, self.part_of or self.name)
+        """The public function, which has the name of its module."""
+        module = self.prepare.__module__
+        found: Callable[..., Any] = getattr(sys.modules[module], module.rpartition(".")[2])
         return found
 
     def operand_name(self, i: int) -> str:
@@ -229,4 +227,4 @@ SPECS: Final[dict[str, FunctionSpec]] = {}
 
 def function_specs() -> dict[str, FunctionSpec]:
     """Return the definitions of the public array functions, by name."""
-    return {name: spec for name, spec in SPECS.items() if spec.part_of is None}
+    return {name: spec for name, spec in SPECS.items() if spec.function.__name__ == name}

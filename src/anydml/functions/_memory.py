@@ -73,7 +73,6 @@ class Memory:
     def promoted(self, values: Sequence[Any], name: str) -> list[Array]:
         parts = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         kind = promoted(values[0], [part.dtype for part in parts], name)
-        check_dtype(values[0], kind, name)
         return [
             part if part.dtype == kind else as_type(part, kind, f"{name}[{i}]")
             for i, part in enumerate(parts)
@@ -93,8 +92,6 @@ class Memory:
             position = self._spec.results.index("index_dtype")
             out, name = self._outs(len(self._spec.results))[position], f"out[{position}]"
         return _arguments.result_indices(dtype, self._first, sizes, out, name)
-
-    limits = staticmethod(np.iinfo)
 
     # ---- operations
 

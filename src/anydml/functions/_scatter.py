@@ -149,10 +149,8 @@ class _Scatter:
         self.lib, self.saved, self.like = lib, saved, like
         self.indices = of(saved.operands[1])
         self.attributes = saved.attributes
-        self.reduction, self.include_self = (
-            saved.attributes["reduction"],
-            saved.attributes["include_self"],
-        )
+        self.reduction = saved.attributes["reduction"]
+        self.include_self = saved.attributes["include_self"]
         self.shape, _, self.updates_shape = saved.shapes
 
     def scatter(self, x: Array, updates: Array, reduction: str, include_self: bool = True) -> Array:

@@ -295,7 +295,6 @@ TOP_K_ROWS: Final = FunctionSpec(
     program=_program,
     check=_check_rows,
     blocks=_in_steps,
-    part_of="top_k",
 )
 
 

@@ -22,6 +22,7 @@ from anydml.libraries._device import DeviceArray
 from anydml.libraries._types import (
     as_type,
     by_numpy,
+    counterpart,
     dtype_name,
     is_added,
     is_plain,
@@ -44,7 +45,7 @@ class Library:
     without plain memory is refused; messages begin with the name."""
     index_type: Callable[[], np.dtype[Any]] = lambda: np.dtype(np.intp)
     """The type of the indices that its users index with."""
-    check_dtype: Callable[[np.dtype[Any], str], None] = lambda dtype, name: None
+    check_dtype: Callable[[np.dtype[Any], str], object] = lambda dtype, name: None
     """Refuses a type that the library would change without a word."""
     promoted: Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]] = by_numpy
     """The type that the library joins these types into; `TypeError` if there is none."""
@@ -52,7 +53,7 @@ class Library:
     """Tells the library that an array of its own has been written."""
 
 
-_NUMPY: Final = Library(_numpy.owns, _numpy.as_operand, check_dtype=_numpy.check_dtype)
+_NUMPY: Final = Library(_numpy.owns, _numpy.as_operand, check_dtype=counterpart)
 _TORCH: Final = Library(
     _torch.owns,
     _torch.as_operand,
@@ -113,20 +114,16 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     return _numbers(array, name), to_counterpart
 
 
-def index_type(value: Any) -> np.dtype[Any]:
-    """The type of the indices that users of an array's library index with."""
-    return _library_of(value).index_type()
-
-
 def check_dtype(value: Any, dtype: np.dtype[Any], name: str) -> None:
     """Refuse a type that an array's library would change; the message begins with `name`."""
-    _library_of(value).check_dtype(dtype, name)
+    library_of(value).check_dtype(dtype, name)
 
 
 def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
     """The type that an array's library joins these types into; messages begin with `name`."""
+    library = library_of(value)
     try:
-        return _library_of(value).promoted(dtypes)
+        kind = library.promoted(dtypes)
     except ArgumentTypeError:
         raise
     except (TypeError, AttributeError, RuntimeError) as error:
@@ -134,12 +131,14 @@ def promoted(value: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype
         raise ArgumentTypeError(
             f"{name}: expected types that can be promoted to one, got {types}"
         ) from error
+    library.check_dtype(kind, name)
+    return kind
 
 
 def bump_version(value: Any) -> None:
     """Tell an array's library that the array has been written."""
     if type(value) is not np.ndarray:
-        _library_of(value).bump_version(value)
+        library_of(value).bump_version(value)
 
 
 def _describe(value: Any) -> str:
@@ -153,8 +152,8 @@ def _describe(value: Any) -> str:
     return f"an object of class {type(value).__qualname__}" + "; use .todense()" * sparse
 
 
-def _library_of(value: Any) -> Library:
-    # What no library owns becomes a NumPy array.
+def library_of(value: Any) -> Library:
+    """The library of an array; NumPy for what no library owns."""
     return next((library for library in LIBRARIES if library.owns(value)), _NUMPY)
 
 

@@ -21,11 +21,6 @@ def owns(value: Any) -> bool:
 
 def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     """The array's place on its GPU."""
-    array: Any = _on_cuda(value)
-    return array, owner_of
-
-
-def _on_cuda(value: Any) -> DeviceArray:
     cupy: Any = sys.modules["cupy"]
     device = int(value.device.id)
     with cupy.cuda.Device(device):
@@ -42,4 +37,7 @@ def _on_cuda(value: Any) -> DeviceArray:
         return DeviceArray(int(result.data.ptr), like, shape, strides, device, stream, result, make)
 
     address, dtype = int(value.data.ptr), np.dtype(value.dtype)
-    return DeviceArray(address, dtype, value.shape, value.strides, device, stream, value, make)
+    array: Any = DeviceArray(
+        address, dtype, value.shape, value.strides, device, stream, value, make
+    )
+    return array, owner_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,28 +77,10 @@ class DeviceArray:
     @property
     def flags(self) -> Flags:
         """How the elements lie."""
-        item = self.itemsize
-        aligned = self.size == 0 or all(
-            part % item == 0
-            for part in (
-                self.address,
-                *(s for n, s in zip(self.shape, self.strides, strict=True) if n > 1),
-            )
-        )
-        return Flags(
-            aligned,
-            self._packed(range(self.ndim - 1, -1, -1)),
-            self._packed(range(self.ndim)),
-            self.writeable,
-        )
-
-    def _packed(self, axes: range) -> bool:
-        expected = self.itemsize
-        for axis in axes:
-            if self.shape[axis] > 1 and self.strides[axis] != expected and self.size:
-                return False
-            expected *= self.shape[axis]
-        return True
+        place = stand_in(self).flags
+        strides = [s for n, s in zip(self.shape, self.strides, strict=True) if n > 1]
+        aligned = gcd(self.address, *strides) % self.itemsize == 0 or self.size == 0
+        return Flags(aligned, place.c_contiguous, place.f_contiguous, self.writeable)
 
     def reshape(self, shape: int | Shape) -> DeviceArray:
         """Insert or remove sizes of 1."""

@@ -14,6 +14,7 @@ from anydml.libraries._device import DeviceArray, address_of
 from anydml.libraries._types import DLPACK_CODES, dtype_name, is_added, to_counterpart, type_of
 
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # of NumPy's kinds
+CUDA = 2  # kDLCUDA
 _ON_HOST = (1, 3, 11, 13)  # kDLCPU, pinned and managed host memory: all readable by the CPU
 
 
@@ -36,7 +37,7 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     importer = getattr(sys.modules.get(library), "from_dlpack", None)
     if not callable(importer):
         return array, to_counterpart
-    return array, lambda result: importer(_Result(result) if is_added(result.dtype) else result)
+    return array, lambda result: importer(Exported(result) if is_added(result.dtype) else result)
 
 
 class _Integers:
@@ -55,17 +56,25 @@ class _Integers:
         return capsule
 
 
-class _Result:
-    """A packed result of a type that NumPy lacks, as a producer."""
+class Exported:
+    """A packed result as a producer, whatever its type and place."""
 
-    def __init__(self, array: Array) -> None:
+    def __init__(self, array: Any) -> None:
         self._array = array
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _ON_HOST[0], 0
+        array = self._array
+        return (CUDA, array.device) if isinstance(array, DeviceArray) else (_ON_HOST[0], 0)
 
-    def __dlpack__(self, **_: Any) -> Any:
-        return capsule_of(self._array, self._array)
+    def __dlpack__(self, stream: int | None = None, **_: Any) -> Any:
+        array = self._array
+        if not isinstance(array, DeviceArray):
+            return capsule_of(array, array)
+        if stream is None:
+            native.cuda.synchronize(array.device, array.stream)
+        else:
+            native.cuda.Event(array.device, array.stream).precede(stream)
+        return capsule_of(array, array.owner)
 
 
 def capsule_of(array: Any, owner: Any) -> Any:

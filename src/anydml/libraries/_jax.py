@@ -97,10 +97,7 @@ def _on_gpu(value: Any) -> bool:
         kind, _ = value.__dlpack_device__()
     except Exception:  # any JAX error; the general path reports it
         return False
-    return int(kind) == _CUDA
-
-
-_CUDA = 2  # kDLCUDA
+    return int(kind) == _dlpack.CUDA
 
 
 def _from_cuda(value: Any, name: str) -> DeviceArray:
@@ -138,29 +135,11 @@ def _placed(
                        writeable)  # fmt: skip
 
 
-class _Exported:
-    """A packed result on a GPU as a producer of DLPack."""
-
-    def __init__(self, array: DeviceArray) -> None:
-        self._array = array
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return _CUDA, self._array.device
-
-    def __dlpack__(self, stream: int | None = None, **options: Any) -> Any:
-        array = self._array
-        if stream is None:
-            native.cuda.synchronize(array.device, array.stream)
-        else:
-            native.cuda.Event(array.device, array.stream).precede(stream)
-        return _dlpack.capsule_of(array, array.owner)
-
-
 def from_device_array(array: Any) -> Any:
     """A packed array on a GPU as one of JAX, of the same memory."""
     jax: Any = sys.modules["jax"]
     check_dtype(array.dtype, "result")
-    return jax.dlpack.from_dlpack(_Exported(array))
+    return jax.dlpack.from_dlpack(_dlpack.Exported(array))
 
 
 def is_tracer(value: Any) -> bool:

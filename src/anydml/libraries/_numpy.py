@@ -10,17 +10,12 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AllocationError, ArgumentTypeError
 from anydml.core.tensor import NUMBERS, frozen
 from anydml.libraries._base import Array, Wrap, check_unlabelled
-from anydml.libraries._types import counterpart, to_counterpart
+from anydml.libraries._types import to_counterpart
 
 
 def owns(value: Any) -> bool:
     """Whether the value is an array, of any class, or a scalar."""
     return isinstance(value, np.ndarray | np.generic)
-
-
-def check_dtype(dtype: np.dtype[Any], name: str) -> None:
-    """Reject a type that neither NumPy nor an extension of it has."""
-    counterpart(dtype, name)
 
 
 def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
