@@ -5,8 +5,8 @@
 
 GCC 12 stores a spilled AVX-512 mask with the width of the mask, and may read the slot back as the
 wider number that the program made of it: the upper bytes are whatever was there. From every store
-of a mask register the code is followed, over all its branches, to what reads the slot next; a read
-of bytes that were never stored is reported with its address. See native/cpu/runtime/mask.hpp.
+of a mask on the stack the code is followed, over all its branches, until the slot is stored anew;
+a wider read of it is reported with its address. See native/cpu/runtime/mask.hpp.
 
 Exit status 0, 1 when such a place was found, 2 when nothing could be disassembled.
 """
@@ -22,227 +22,86 @@ from pathlib import Path
 from typing import NamedTuple
 
 WIDTHS = {"b": 1, "w": 2, "d": 4, "l": 4, "q": 8}
-LONGEST = 8  # bytes of a number that a mask is made into
-MOST_STEPS = 20000
-PREFIXES = {"lock", "rep", "repz", "repnz", "bnd", "notrack", "data16",
-            "cs", "ds", "es", "fs", "gs"}  # fmt: skip
-NO_WRITE = ("cmp", "test", "bt", "push", "call", "jmp", "prefetch", "vptest", "kortest", "ktest")
-ENDS = {"ret", "retq", "ud2", "hlt", "leave"}
-LINE = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )*\s*(\S+)\s*(.*)$")
-MEMORY = re.compile(r"^\*?(-?0x[0-9a-f]+|-?\d+)?\((%\w+)(,%\w+)?(?:,\d)?\)")
-SYMBOL = re.compile(r"^[0-9a-f]+ <(.*)>:$")
-EIGHT = {"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp"}
-LOST_BY_CALLS = {"%rax", "%rcx", "%rdx", "%rsi", "%rdi", "%r8", "%r9", "%r10", "%r11"}
-
-
-class Slot(NamedTuple):
-    """Where a memory operand points to: a register and what is added to it."""
-
-    base: str
-    at: int
+LINE = re.compile(r"\s*([0-9a-f]+):\t(?:repz |notrack |bnd )?(\S+) *([^#<]*)")
+SLOT = re.compile(r"(?:-?0x[0-9a-f]+)?\((%r[sb]p)\)")
+MASK_TO_SLOT = "%k.," + SLOT.pattern
+STORE = re.compile(r"mov|kmov|vmov|set|pop|vp?extr")
+NAMED_WIDTH = re.compile(r"kmov(.)|mov[sz](.)[wlq]|v?p?(?:broadcast|insr|extr)(.)|v?mov([dq])$")
+REGISTERS = {"[xyz]mm": 16, r"%r(..|\d+)\b": 8, r"%(e..|r\d+d)\b": 4, r"%(.[xip]|r\d+w)\b": 2}
+UNCHANGED = re.compile(r"cmp|test|push")
 
 
 class Instruction(NamedTuple):
-    """One line of a listing."""
-
-    address: int
-    name: str
-    operands: tuple[str, ...]
-    text: str
-
-
-class Fault(NamedTuple):
-    """A mask that is stored narrower than it is read back."""
+    """One line of a listing, and the symbol before it."""
 
     where: str
-    store: str
-    load: str
+    address: int
+    name: str
+    operands: str
+
+    def __str__(self) -> str:
+        return f"{self.address:x}: {self.name} {self.operands}"
+
+    @property
+    def width(self) -> int:
+        """Bytes of memory that the instruction reads or writes."""
+        if found := NAMED_WIDTH.match(self.name):
+            return WIDTHS[found[found.lastindex or 0]]
+        others = SLOT.sub("", self.operands)
+        widths = (width for name, width in REGISTERS.items() if re.search(name, others))
+        return next(widths, WIDTHS.get(self.name[-1], 1))
 
 
-def operands_of(text: str) -> tuple[str, ...]:
-    """The operands of an instruction: separated by commas outside parentheses."""
-    text = re.sub(r"\s*[#<].*$", "", text).strip()
-    return tuple(part.strip() for part in re.split(r",(?![^(]*\))", text)) if text else ()
-
-
-def units(lines: Iterable[str]) -> Iterator[tuple[str, list[Instruction]]]:
-    """The instructions of a listing by its sections, each with the first symbol's name."""
-    name, code = "", []
+def sections(lines: Iterable[str]) -> Iterator[list[Instruction]]:
+    """The instructions of a listing, for each section: its addresses may begin anew."""
+    where, code = "", list[Instruction]()
     for line in lines:
         if line.startswith("Disassembly of section"):
-            if code:
-                yield name, code
-            name, code = "", []
-        elif symbol := SYMBOL.match(line):
-            name = name or symbol[1]
+            yield code
+            code = []
+        elif found := re.match("[0-9a-f]+ <(.*)>:", line):
+            where = found[1]
         elif found := LINE.match(line):
-            address, mnemonic, rest = found.groups()
-            while mnemonic in PREFIXES and rest:
-                mnemonic, _, rest = rest.partition(" ")
-                rest = rest.strip()
-            text = re.sub(r"\s+", " ", f"{mnemonic} {rest}").strip()
-            code.append(Instruction(int(address, 16), mnemonic, operands_of(rest), text))
-    if code:
-        yield name, code
+            code.append(Instruction(where, int(found[1], 16), found[2], found[3].strip()))
+    yield code
 
 
-def slot_of(operand: str) -> Slot | None:
-    """The slot of a memory operand without an index: no spill has one."""
-    found = MEMORY.match(operand)
-    if found is None or found[3]:
-        return None
-    return Slot(found[2], int(found[1] or "0", 0))
-
-
-def register_width(register: str) -> int:
-    """Bytes of a register; 0 for anything else."""
-    name = re.sub(r"\{.*", "", register).removeprefix("%")
-    for prefix, width in (("xmm", 16), ("ymm", 32), ("zmm", 64)):
-        if name.startswith(prefix):
-            return width
-    if name in EIGHT or re.fullmatch(r"r\d+", name):
-        return 8
-    if re.fullmatch(r"e\w\w|r\d+d", name):
-        return 4
-    if re.fullmatch(r"[abcd]x|[sd]i|[bs]p|r\d+w", name):
-        return 2
-    return 1 if re.fullmatch(r"[abcd][lh]|[sd]il|[bs]pl|r\d+b", name) else 0
-
-
-def memory_width(instruction: Instruction) -> int:
-    """Bytes of memory that an instruction reads or writes."""
-    name, operands = instruction.name, instruction.operands
-    if found := re.fullmatch(r"kmov([bwdq])", name):
-        return WIDTHS[found[1]]
-    if found := re.fullmatch(r"mov[sz]([bw])[wlq]|movs(l)q|movsx(d)", name):
-        return WIDTHS[found[1] or found[2] or found[3]]
-    if found := re.fullmatch(r"v?p?(?:broadcast|insr|extr)([bwdq])|v?mov([dq])", name):
-        vector = any("mm" in operand for operand in operands)
-        if vector:
-            return WIDTHS[found[1] or found[2]]
-    if found := re.fullmatch(r"v?(?:mov|broadcast)s([sd])", name):
-        return 4 if found[1] == "s" else 8
-    if any("{1to" in operand for operand in operands):
-        return 8 if name.endswith(("q", "pd")) else 4
-    if re.fullmatch(r"(?:sh[lr]|sa[lr]|ro[lr])[bwlq]", name):
-        return WIDTHS[name[-1]]
-    widest = max((register_width(operand) for operand in operands), default=0)
-    if widest:
-        return widest
-    return WIDTHS.get(name[-1], 8)
-
-
-def accesses(instruction: Instruction) -> tuple[Slot | None, bool, bool]:
-    """The slot that an instruction uses, and whether it reads and writes it."""
-    name, operands = instruction.name, instruction.operands
-    slots = [slot_of(operand) for operand in operands]
-    slot = next((slot for slot in slots if slot is not None), None)
-    if slot is None or name.startswith(("lea", "nop", "prefetch", "clflush")):
-        return None, False, False
-    last = slots[-1] is not None
-    if not last or name.startswith(NO_WRITE):
-        return slot, True, False
-    moves = name.startswith(("mov", "kmov", "vmov", "set", "pop", "vextract", "vpextr", "pextr"))
-    return slot, not moves, "{%k" not in operands[-1]
-
-
-def moved(instruction: Instruction, base: str) -> int | None:
-    """What is to be added to a slot's place behind the instruction; None when its base is lost."""
-    name, operands = instruction.name, instruction.operands
-    if base == "%rsp":
-        if name.startswith("push"):
-            return 8
-        if name.startswith("pop"):
-            return -8
-    if name.startswith("call"):
-        return None if base in LOST_BY_CALLS else 0
-    if not operands or not operands[-1].startswith("%") or name.startswith(NO_WRITE):
-        return 0
-    if operands[-1].removeprefix("%").lstrip("re") != base.removeprefix("%").lstrip("re"):
-        return 0
-    if base == "%rsp" and name in ("add", "sub") and operands[0].startswith("$"):
-        by = int(operands[0][1:], 0)
-        by -= (by >> 63) << 64  # as objdump prints negative ones
-        return -by if name == "add" else by
-    return None
-
-
-def follow(code: list[Instruction], places: dict[int, int], start: int) -> Instruction | None:
-    """The instruction that reads bytes that the mask's store at `start` did not write."""
-    store = code[start]
-    slot = slot_of(store.operands[1])
+def too_wide(code: list[Instruction], places: dict[int, int], start: int) -> Instruction | None:
+    """The instruction that reads more of a slot than its store at `start` wrote."""
+    slot = SLOT.search(code[start].operands)
     assert slot is not None
-    width = WIDTHS[store.name[-1]]
-    stale = ((1 << LONGEST) - 1) ^ ((1 << width) - 1)
-    visited: dict[tuple[int, int], int] = {}
-    waiting = [(start + 1, slot.at, stale)]
-    while waiting and len(visited) < MOST_STEPS:
-        index, at, stale = waiting.pop()
-        while index < len(code):
-            before = visited.get((index, at), 0)
-            if stale | before == before:
-                break
-            visited[index, at] = stale = stale | before
-            instruction = code[index]
-            used, reads, writes = accesses(instruction)
-            if used is not None and used.base == slot.base and -64 < used.at - at < LONGEST:
-                bits = (1 << memory_width(instruction)) - 1
-                offset = used.at - at
-                touched = bits << offset if offset >= 0 else bits >> -offset
-                if reads and touched & 1 and touched & stale:
-                    return instruction
-                if writes:
-                    if touched & 1:
-                        break
-                    stale &= ~touched
-                    if not stale:
-                        break
-            name = instruction.name
-            if name in ENDS:
-                break
-            by = moved(instruction, slot.base)
-            if by is None:
-                break
-            at += by
-            if name.startswith("j"):
-                target = places.get(target_of(instruction))
-                if name.startswith("jmp"):
-                    if target is None:
-                        break
-                    index = target
-                    continue
-                if target is not None:
-                    waiting.append((target, at, stale))
-            index += 1
+    waiting, visited = [start + 1], set[int]()
+    while waiting:
+        index = waiting.pop()
+        if index in visited or index >= len(code):
+            continue
+        visited.add(index)
+        instruction = code[index]
+        name, operands = instruction.name, instruction.operands
+        used = SLOT.search(operands)
+        if used and used[0] == slot[0] and not name.startswith("lea"):
+            if operands.endswith(slot[0]) and STORE.match(name):
+                continue
+            if instruction.width > code[start].width:
+                return instruction
+        if name.startswith("j") and re.fullmatch("[0-9a-f]+", operands):
+            waiting += [places[at] for at in [int(operands, 16)] if at in places]
+        moves = operands.endswith(slot[1]) and not UNCHANGED.match(name)
+        if not moves and not name.startswith(("jmp", "ret", "ud2", "leave")):
+            waiting.append(index + 1)
     return None
 
 
-def target_of(instruction: Instruction) -> int:
-    """Where a jump goes to; -1 when that is not in the code."""
-    operand = instruction.operands[0] if instruction.operands else ""
-    return int(operand, 16) if re.fullmatch(r"[0-9a-f]+", operand) else -1
-
-
-def faults(lines: Iterable[str]) -> tuple[list[Fault], int]:
-    """What is wrong in a listing, and how many stores of masks were followed."""
+def faults(lines: Iterable[str]) -> tuple[list[tuple[Instruction, Instruction]], int]:
+    """Stores and reads that do not fit, and how many stores of masks were followed."""
     found, followed = [], 0
-    for name, code in units(lines):
+    for code in sections(lines):
         places = {instruction.address: i for i, instruction in enumerate(code)}
-        for i, instruction in enumerate(code):
-            if not re.fullmatch(r"kmov[bwd]", instruction.name):
-                continue
-            if slot_of(instruction.operands[1]) is None:
-                continue
-            followed += 1
-            load = follow(code, places, i)
-            if load is not None:
-                found.append(
-                    Fault(
-                        name,
-                        f"{instruction.address:x}: {instruction.text}",
-                        f"{load.address:x}: {load.text}",
-                    )
-                )
+        for i, store in enumerate(code):
+            if re.fullmatch("kmov[bwd]", store.name) and re.match(MASK_TO_SLOT, store.operands):
+                followed += 1
+                if read := too_wide(code, places, i):
+                    found.append((store, read))
     return found, followed
 
 
@@ -254,16 +113,11 @@ def listing(file: Path) -> list[str]:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def modules() -> list[Path]:
-    """The kernels of the package that is installed."""
-    from anydml._native import built_levels, kernels_path
-
-    return [Path(kernels_path(level)) for level in built_levels()]
-
-
 def main(arguments: list[str]) -> int:
     """Check all files; print what is wrong."""
-    files = [Path(argument) for argument in arguments] or modules()
+    from anydml._native import built_levels, kernels_path
+
+    files = [*map(Path, arguments)] or [Path(kernels_path(level)) for level in built_levels()]
     if not files or not shutil.which("objdump"):
         print("check_mask_spills: needs objdump and a compiled module", file=sys.stderr)
         return 2
@@ -272,8 +126,8 @@ def main(arguments: list[str]) -> int:
         found, followed = faults(listing(file))
         bad += len(found)
         print(f"{file.name}: {followed} stores of masks, {len(found)} read back too wide")
-        for fault in found:
-            print(f"  {fault.where}\n    {fault.store}\n    {fault.load}")
+        for store, read in found:
+            print(f"  {store.where}\n    {store}\n    {read}")
     return 1 if bad else 0
 
 

@@ -260,7 +260,11 @@ bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool&
   if (checks) check_indices(job, report, queue);
   const Int words = (slices + 31) / 32, lines = blocks_for(2 * words + 1, 4);
   unsigned* const repeats = queue.scratch_of<unsigned>(4 * lines);
-  const Marks marks{static_cast<unsigned>(count),
+  const Int copied = copies ? bytes : 0, marking = blocks_for(count, kScatterThreads);
+  const Int blocks = marking + blocks_for(copied, 16 * kCopiedLinesPerThread * kScatterThreads);
+  constexpr Int kWhole = Int{1} << 32;
+  const Marks marks{std::max((marking * kWhole + blocks - 1) / blocks, kWhole / 4),
+                    static_cast<unsigned>(count),
                     static_cast<unsigned>(lines),
                     repeats,
                     repeats + 1,
@@ -276,13 +280,9 @@ bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool&
   queue.launch(kernel("scatter_clear_marks"),
                {blocks_for(lines, kClearedPerThread * kScatterThreads)}, {kScatterThreads}, 0,
                marks);
-  const Int copied = copies ? bytes : 0;
-  queue.launch_dependent(kernel("scatter_mark"),
-                         {blocks_for(count, kScatterThreads) +
-                          blocks_for(copied, 16 * kCopiedLinesPerThread * kScatterThreads)},
-                         {kScatterThreads}, 0, job.index_data, tuples_of(job),
-                         places_of(from, &base), marks, job.output_data, job.input_data,
-                         Offset{copied}, checks ? 1 : 0, report);
+  queue.launch_dependent(kernel("scatter_mark"), {static_cast<unsigned>(blocks)}, {kScatterThreads},
+                         0, job.index_data, tuples_of(job), places_of(from, &base), marks,
+                         job.output_data, job.input_data, Offset{copied}, checks ? 1 : 0, report);
   if (!copies) copy_input(job, report, queue);
   const Slices of = slices_of(job, count);
   const Places outer = places_of(job.outer_out), tuples = places_of(job.update_tuples);

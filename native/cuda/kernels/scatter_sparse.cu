@@ -20,14 +20,16 @@ __device__ Offset number_of_thread() {
   return static_cast<Offset>(blockIdx.x) * kScatterThreads + threadIdx.x;
 }
 
-__device__ bool has_bit(const unsigned* bits, unsigned slice) {
-  return (__ldcg(bits + slice / 32) >> (slice & 31) & 1) != 0;
-}
 // Sets a slice's bit; whether it was set. Atomic operations on one word take long, so that a bit
 // that is set is only read.
 __device__ bool set_bit(unsigned* bits, unsigned slice) {
   const unsigned bit = 1u << (slice & 31);
-  return has_bit(bits, slice) || (atomicOr(bits + slice / 32, bit) & bit) != 0;
+  unsigned* const word = bits + slice / 32;
+  return (__ldcg(word) & bit) != 0 || (atomicOr(word, bit) & bit) != 0;
+}
+// Once all are marked.
+__device__ bool is_repeated(const Marks& marks, unsigned slice) {
+  return (marks.repeated[slice / 32] >> (slice & 31) & 1) != 0;
 }
 
 // Lines of 16 bytes, by a block of those that copy.
@@ -45,7 +47,7 @@ __device__ void copy_lines(char* output, const char* input, Offset bytes, unsign
     if (first + k * kScatterThreads < lines)
       reinterpret_cast<uint4*>(output)[first + k * kScatterThreads] = line[k];
   const Offset rest = lines * 16 + threadIdx.x;
-  if (blockIdx.x == gridDim.x - 1 && rest < bytes) output[rest] = input[rest];
+  if (block == 0 && rest < bytes) output[rest] = input[rest];
 }
 
 }  // namespace
@@ -60,21 +62,27 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
       reinterpret_cast<uint4*>(marks.repeats)[first + k * kScatterThreads] = {0, 0, 0, 0};
 }
 
-// The blocks behind those for updates copy `bytes` bytes at addresses of whole lines: if no index
-// is bad, where an earlier kernel has checked them. Places of the tuples: in the indices, and what
-// the key begins with.
+// Blocks between those for updates copy `bytes` bytes at addresses of whole lines: if no index is
+// bad, where an earlier kernel has checked them. So fewer updates of one slice meet. Places of the
+// tuples: in the indices, and what the key begins with.
 extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_mark(const char* indices, const __grid_constant__ Tuples tuples,
                  const __grid_constant__ Places places, const __grid_constant__ Marks marks,
                  char* output, const char* input, Offset bytes, int checked,
                  const __grid_constant__ BadIndexReport report) {
   let_next_begin();
-  const unsigned blocks = (marks.count + kScatterThreads - 1) / kScatterThreads;
-  if (blockIdx.x >= blocks) {
-    if (!checked || !bad_index_found(report)) copy_lines(output, input, bytes, blockIdx.x - blocks);
+  const Offset blocks = (marks.count + kScatterThreads - 1) / kScatterThreads;
+  const auto marking_before = [&](Offset block) {
+    const Offset marking = block * marks.share >> 32;
+    return marking < blocks ? marking : blocks;
+  };
+  const Offset before = marking_before(blockIdx.x);
+  if (before == marking_before(blockIdx.x + Offset{1})) {
+    if (!checked || !bad_index_found(report))
+      copy_lines(output, input, bytes, blockIdx.x - static_cast<unsigned>(before));
     return;
   }
-  const Offset i = number_of_thread();
+  const Offset i = before * kScatterThreads + threadIdx.x;
   FirstBad bad;
   unsigned key = kNoKey;
   if (i < marks.count) {
@@ -92,7 +100,9 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
   bad.publish(report);
 }
 
-// Nothing is put if an index is bad. Places: `outer` of slices in the output, `from` of updates.
+// Nothing is put if an index is bad. The last update is first, because what is later than the last
+// one known is written with an atomic operation. Places: `outer` of slices in the output, `from` of
+// updates.
 extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_put(const __grid_constant__ Marks marks, char* output, const char* updates,
                 const __grid_constant__ Slices slices, const __grid_constant__ Places outer,
@@ -100,16 +110,17 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
                 const __grid_constant__ BadIndexReport report) {
   let_next_begin();
   const unsigned lanes = 1u << slices.lanes_log, lane = threadIdx.x & (lanes - 1);
-  const Offset i = number_of_thread() >> slices.lanes_log;
-  const char* const source = updates + (i < marks.count ? places_of(from, i).first : 0);
+  const Offset number = number_of_thread() >> slices.lanes_log;
+  const bool is_update = number < marks.count;
+  const Offset i = is_update ? marks.count - 1 - number : 0;
+  const char* const source = updates + places_of(from, i).first;
   Element value{};
-  if (i < marks.count && lane < slices.elements)
-    value = read<Element>(source + lane * slices.update);
+  if (is_update && lane < slices.elements) value = read<Element>(source + lane * slices.update);
   await_previous();
-  const unsigned key = i < marks.count ? __ldcg(marks.keys + i) : kNoKey;
+  const unsigned key = is_update ? __ldcg(marks.keys + i) : kNoKey;
   const unsigned repeats = __ldcg(marks.repeats);
   if (key == kNoKey || bad_index_found(report)) return;
-  if (repeats != 0 && has_bit(marks.repeated, key)) {
+  if (repeats != 0 && is_repeated(marks, key)) {
     if (lane == 0 && __ldcg(marks.winners + key) < i + 1)
       win(marks.winners + key, static_cast<unsigned>(i + 1));
     return;
@@ -140,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
         key[k] = first + k * step < marks.count ? marks.keys[first + k * step] : kNoKey;
 #pragma unroll
       for (unsigned k = 0; k < kSettledPerThread; ++k)
-        repeated[k] = key[k] != kNoKey && has_bit(marks.repeated, key[k]);
+        repeated[k] = key[k] != kNoKey && is_repeated(marks, key[k]);
 #pragma unroll
       for (unsigned k = 0; k < kSettledPerThread; ++k) {
         const Offset i = first + k * step;

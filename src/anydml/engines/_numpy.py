@@ -96,8 +96,7 @@ class NumpyEngine:
         """The error function."""
         near, far = erf_series()
         size = np.minimum(np.abs(x.astype(np.float64)), ERF_IS_1)
-        square = size * size
-        below_1 = size * near(np.minimum(square, 1.0))
+        below_1 = size * near(np.minimum(size * size, 1.0))
         from_1 = np.where(size == ERF_IS_1, 1.0, far(np.maximum(size, 1.0)))
         return np.copysign(np.where(size < 1, below_1, from_1), x)
 
