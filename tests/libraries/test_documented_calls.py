@@ -25,7 +25,9 @@ def test_torch(call):
 @CALLS
 def test_jax(call):
     jax = pytest.importorskip("jax")
-    with jax.enable_x64(True):
+    from anydml.engines._jax import x64
+
+    with x64():
         same(call.with_operands(jax.numpy.asarray), call.with_operands(np.copy))
 
 

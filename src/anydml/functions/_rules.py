@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from anydml.functions._arguments import is_uint64
 from anydml.functions._function import SPECS, Attributes, Saved
 from anydml.functions._library import Array, Library
 
@@ -125,7 +126,7 @@ def clamped(lib: Library, indices: Array, size: Any, clamp: bool) -> Array:
     if not clamp:
         return indices
     signed = lib.positions(indices)
-    if lib.is_uint64(indices):
+    if is_uint64(indices):
         return lib.where(signed < 0, size - 1, lib.clip(signed, None, size - 1))
     return lib.clip(lib.where(signed < 0, signed + size, signed), 0, size - 1)
 

@@ -68,7 +68,7 @@ def _in_blocks(lib: Library, operands: rules.Arrays, attributes: Attributes) -> 
     places = lib.positions(lib.reshape(indices, (*shape[:axis], 1, *shape[axis:])))
     numbers = lib.numbers(lib.broadcast_to(places, (*shape[:axis], depth, *shape[axis:])), axis)
     hot = places == numbers
-    if not lib.is_uint64(indices):
+    if not _arguments.is_uint64(indices):
         hot = hot | (places == numbers - depth)
     return [lib.where(hot, table[1], table[0])]
 
