@@ -12,7 +12,8 @@ from anydml.functions._library import Array, Library
 Arrays = Sequence[Array]
 Batched = tuple[Arrays, Sequence[int]]
 Dims = Sequence[int | None]
-Derived = Sequence[Array | None]
+Derived = Arrays
+"""Tangents or cotangents; None for one that is zero, or not wanted."""
 
 
 def call(lib: Library, name: str, operands: Arrays, **attributes: Any) -> Arrays:
@@ -30,12 +31,6 @@ def added_up(
     operands = (lib.zeros(shape, updates), indices, updates)
     name = "scatter_elements" if axis else "scatter_nd"
     return call(lib, name, operands, **axis, reduction="add", include_self=True)
-
-
-def of(x: Array | None) -> Array:
-    """Return an array that is known to be there."""
-    assert x is not None
-    return x
 
 
 # ---- batches: one call with one axis more -------------------------------------------------------
@@ -148,3 +143,9 @@ def array_and_indices(lib: Library, x: Any, indices: Any, *others: Any) -> tuple
     """Convert the operands of gathers."""
     data = lib.array(x, "x")
     return data, lib.indices(indices, data)
+
+
+def array_and_lengths(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
+    """Convert the operands of functions on sequences."""
+    data = lib.array(x, "x")
+    return data, lib.indices(lengths, data, "lengths")

@@ -54,8 +54,8 @@ def _batch(
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up, for each of the two values, the gradients where the result has it."""
-    grad, shape = rules.of(grads[0]), saved.shapes[1]
-    places = _places(lib, rules.of(saved.operands[0]), saved.attributes)
+    grad, shape = grads[0], saved.shapes[1]
+    places = _places(lib, saved.operands[0], saved.attributes)
     (sums,) = rules.added_up(lib, (prod(shape),), places, grad)
     return [None, lib.reshape(sums, shape)]
 
