@@ -250,7 +250,7 @@ def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contes
     """Whoever can write into arrays that are there, each with arrays of its own."""
     entered = [ours.function(job, outputs(job))]
     for peer in contenders:
-        entered += peer.contestants_into(job, outputs(job))
+        entered += peer.contestants(job, outputs(job))
     for contestant in entered:
         if not contestant.problem:
             contestant.pass_gate(gate)

@@ -40,11 +40,12 @@ class CudaTorch(PyTorch):
         array: Array = value.cpu().numpy()
         return array
 
-    def gather(self, x: Any, indices: Any, axis: int) -> Ways:
+    def gather(self, x: Any, indices: Any, axis: int, out: Any = None) -> Ways:
         """Also by indexing, which is the faster way for some shapes."""
-        yield from super().gather(x, indices, axis)
+        yield from super().gather(x, indices, axis, out)
         at = (slice(None),) * axis + (indices,)
-        yield "x[i]", lambda: x[at]
+        if out is None:
+            yield "x[i]", lambda: x[at]
 
 
 class CuPy(Peer):

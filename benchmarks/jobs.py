@@ -12,6 +12,8 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CACHE_LINE = 64
+MANY_RESULTS = ("top_k", "split")
+"""The operations with more than one result."""
 
 
 @dataclass(frozen=True)

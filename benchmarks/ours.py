@@ -10,7 +10,7 @@ import numpy as np
 
 import anydml as dml
 from benchmarks.gate import Results
-from benchmarks.jobs import Array, Job
+from benchmarks.jobs import MANY_RESULTS, Array, Job
 from benchmarks.measure import Contestant
 
 NAME: Final = "anydml"
@@ -25,8 +25,7 @@ def function(job: Job, outputs: Results | None = None) -> Contestant:
     options = {name: value for name, value in job.options.items() if _needed(job, name, value)}
     called = getattr(dml, job.operation)
     if outputs is not None:
-        many = job.operation in ("top_k", "split")
-        called = partial(called, out=outputs if many else outputs[0])
+        called = partial(called, out=outputs if job.operation in MANY_RESULTS else outputs[0])
     match job.operation:
         case "top_k":
             call = partial(called, *job.arrays, options.pop("k"), **options)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from benchmarks.gate import Results
-from benchmarks.jobs import Array, Job
+from benchmarks.jobs import MANY_RESULTS, Array, Job
 from benchmarks.measure import Contestant, first_line
 
 Call = Callable[[], Any]
@@ -20,8 +22,8 @@ class Peer:
 
     A subclass has a method for each operation that it can do, taking its own arrays and the job's
     options, and yielding its ways: a description, and a call that does the whole job. Where it can
-    write results into arrays that are there, a second method, named as the operation and ``_into``,
-    takes a tuple of these arrays first.
+    write results into arrays that are there, the method has a parameter ``out``: None, an array, or
+    for several results a tuple of arrays.
 
     Parameters
     ----------
@@ -48,30 +50,28 @@ class Peer:
         many = isinstance(result, tuple | list)
         return tuple(map(self.give, result)) if many else (self.give(result),)
 
-    def contestants(self, job: Job) -> list[Contestant]:
-        """One contestant for each of its ways, or one with the reason that there is none."""
-        return self._entered(
-            job.operation, self.results, *map(self.take, job.arrays), **job.options
-        )
+    def contestants(self, job: Job, outputs: Results | None = None) -> list[Contestant]:
+        """One contestant for each of its ways, or one with the reason that there is none.
 
-    def contestants_into(self, job: Job, outputs: Results) -> list[Contestant]:
-        """The same with the arrays for the results, one for each array that the job gives."""
-        outs = tuple(map(self.take, outputs))
-
-        def written(_: Any) -> Results:
-            return tuple(map(self.give, outs))
-
-        arrays = map(self.take, job.arrays)
-        return self._entered(f"{job.operation}_into", written, outs, *arrays, **job.options)
-
-    def _entered(
-        self, name: str, results: Callable[[Any], Results], *arrays: Any, **options: Any
-    ) -> list[Contestant]:
-        method = getattr(self, name, None)
-        if method is None:
+        `outputs` are arrays for the results, one for each.
+        """
+        method, options = getattr(self, job.operation, None), {**job.options}
+        outs = None if outputs is None else tuple(map(self.take, outputs))
+        if method is None or (outs and "out" not in signature(method).parameters):
             return []
+        if outs:
+            options["out"] = outs if job.operation in MANY_RESULTS else outs[0]
+
+        def results(result: Any) -> Results:
+            return self.results(outs or result)
+
         try:
-            ways = list(method(*arrays, **options))
+            ways = list(method(*map(self.take, job.arrays), **options))
         except Exception as error:  # whatever it raises means that it does not do this job
             return [Contestant(self.name, problem=f"refused: {first_line(error)}")]
         return [Contestant(self.name, keywords, call, results) for keywords, call in ways]
+
+
+def calling(function: Callable[..., Any], *arguments: Any, out: Any = None) -> Call:
+    """A call of a function, which writes into `out` if that is not None."""
+    return partial(function, *arguments) if out is None else partial(function, *arguments, out=out)

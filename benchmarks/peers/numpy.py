@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from benchmarks.jobs import Array
-from benchmarks.peers._peer import Peer, Ways
+from benchmarks.peers._peer import Call, Peer, Ways, calling
 
 _COMBINE: Final[dict[str, Any]] = {
     "add": np.add,
@@ -66,146 +66,88 @@ class NumPy(Peer):
         yield "argwhere", lambda: np.argwhere(x)
 
     def scatter_elements(
-        self, x: Array, indices: Array, updates: Array, axis: int, reduction: str | None
+        self,
+        x: Array,
+        indices: Array,
+        updates: Array,
+        axis: int,
+        reduction: str | None,
+        out: Any = None,
     ) -> Ways:
         """A copy, and writes into it."""
-        if reduction is not None:
-            grid = _grid(indices, axis)
+        grid: list[Array] = list(np.indices(indices.shape, sparse=True))
+        grid[axis] = indices
+        yield _written(x, tuple(grid), updates, reduction, out)
 
-            def combined() -> Array:
-                y = x.copy()
-                _COMBINE[reduction].at(y, grid, updates)
-                return y
-
-            yield f"copy, {_COMBINE[reduction].__name__}.at", combined
-            return
-
-        def put() -> Array:
-            y = x.copy()
-            np.put_along_axis(y, indices, updates, axis)
-            return y
-
-        def assigned() -> Array:
-            y = x.copy()
-            y[indices] = updates
-            return y
-
-        if x.ndim == 1:
-            yield "copy, y[i] = u", assigned
-        else:
-            yield "copy, put_along_axis", put
-
-    def scatter_nd(self, x: Array, indices: Array, updates: Array, reduction: str | None) -> Ways:
+    def scatter_nd(
+        self, x: Array, indices: Array, updates: Array, reduction: str | None, out: Any = None
+    ) -> Ways:
         """A copy, and writes into it."""
-        columns = tuple(np.moveaxis(indices, -1, 0))
+        yield _written(x, tuple(np.moveaxis(indices, -1, 0)), updates, reduction, out)
 
-        def assigned() -> Array:
-            y = x.copy()
-            if reduction is None:
-                y[columns] = updates
-            else:
-                _COMBINE[reduction].at(y, columns, updates)
-            return y
-
-        label = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
-        yield f"copy, {label}", assigned
-
-    def split(self, x: Array, sections: int, axis: int) -> Ways:
+    def split(self, x: Array, sections: int, axis: int, out: Any = None) -> Ways:
         """Views, and copies of them."""
-        yield "split, copy", lambda: [part.copy() for part in np.split(x, sections, axis)]
-
-    def join(self, *parts: Array, axis: int) -> Ways:
-        """The result needs no conversion."""
-        yield "concatenate", lambda: np.concatenate(parts, axis)
-
-    def gather(self, x: Array, indices: Array, axis: int) -> Ways:
-        """The result needs no conversion."""
-        yield "take", lambda: np.take(x, indices, axis)
-        if axis == 0:
-            yield "x[i]", lambda: x[indices]
-
-    def gather_elements(self, x: Array, indices: Array, axis: int) -> Ways:
-        """The result needs no conversion."""
-        if x.ndim == 1:
-            yield "take", lambda: np.take(x, indices)
-        yield "take_along_axis", lambda: np.take_along_axis(x, indices, axis)
-
-    def gather_nd(self, x: Array, indices: Array, batch_dims: int) -> Ways:
-        """Fancy indexing."""
-        at = (*_batches(indices, batch_dims), *np.moveaxis(indices, -1, 0))
-        yield "x[i, ..]", lambda: x[at]
-
-    def scatter_elements_into(
-        self, outs: Any, x: Array, indices: Array, updates: Array, axis: int, reduction: str | None
-    ) -> Ways:
-        """A copy, and writes into it."""
-        out, grid = outs[0], _grid(indices, axis)
-
-        def combined() -> None:
-            np.copyto(out, x)
-            _COMBINE[reduction or ""].at(out, grid, updates)
-
-        def assigned() -> None:
-            np.copyto(out, x)
-            out[grid] = updates
-
-        if reduction is None:
-            yield "copyto, y[i, ..] = u", assigned
-        else:
-            yield f"copyto, {_COMBINE[reduction].__name__}.at", combined
-
-    def scatter_nd_into(
-        self, outs: Any, x: Array, indices: Array, updates: Array, reduction: str | None
-    ) -> Ways:
-        """A copy, and writes into it."""
-        out, columns = outs[0], tuple(np.moveaxis(indices, -1, 0))
-
-        def assigned() -> None:
-            np.copyto(out, x)
-            if reduction is None:
-                out[columns] = updates
-            else:
-                _COMBINE[reduction].at(out, columns, updates)
-
-        label = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
-        yield f"copyto, {label}", assigned
-
-    def split_into(self, outs: Any, x: Array, sections: int, axis: int) -> Ways:
-        """Copies of views."""
 
         def copied() -> None:
-            for out, view in zip(outs, np.split(x, sections, axis), strict=True):
-                np.copyto(out, view)
+            for part, view in zip(out, np.split(x, sections, axis), strict=True):
+                np.copyto(part, view)
 
-        yield "split, copyto", copied
+        if out is not None:
+            yield "split, copyto", copied
+        else:
+            yield "split, copy", lambda: [part.copy() for part in np.split(x, sections, axis)]
 
-    def join_into(self, outs: Any, *parts: Array, axis: int) -> Ways:
-        """The same."""
-        yield "concatenate", lambda: np.concatenate(parts, axis, out=outs[0])
+    def join(self, *parts: Array, axis: int, out: Any = None) -> Ways:
+        """The result needs no conversion."""
+        yield "concatenate", calling(np.concatenate, parts, axis, out=out)
 
-    def gather_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
-        """The same."""
-        yield "take", lambda: np.take(x, indices, axis, out=outs[0])
+    def gather(self, x: Array, indices: Array, axis: int, out: Any = None) -> Ways:
+        """The result needs no conversion."""
+        yield "take", calling(np.take, x, indices, axis, out=out)
+        if axis == 0 and out is None:
+            yield "x[i]", lambda: x[indices]
 
-    def gather_elements_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
-        """In one dimension only: `take_along_axis` has no form for it."""
+    def gather_elements(self, x: Array, indices: Array, axis: int, out: Any = None) -> Ways:
+        """Into an array in one dimension only: `take_along_axis` has no form for it."""
         if x.ndim == 1:
-            yield "take", lambda: np.take(x, indices, out=outs[0])
+            yield "take", calling(np.take, x, indices, out=out)
+        if out is None:
+            yield "take_along_axis", lambda: np.take_along_axis(x, indices, axis)
 
-    def gather_nd_into(self, outs: Any, x: Array, indices: Array, batch_dims: int) -> Ways:
-        """Rows only: indexing has no form for it."""
-        if not batch_dims and indices.shape[-1] == 1:
-            yield "take", lambda: np.take(x, indices[..., 0], 0, out=outs[0])
+    def gather_nd(self, x: Array, indices: Array, batch_dims: int, out: Any = None) -> Ways:
+        """Fancy indexing; rows only into an array: indexing has no form for it."""
+        at = (*_batches(indices, batch_dims), *np.moveaxis(indices, -1, 0))
+        if out is None:
+            yield "x[i, ..]", lambda: x[at]
+        elif not batch_dims and indices.shape[-1] == 1:
+            yield "take", lambda: np.take(x, indices[..., 0], 0, out=out)
+
+
+def _written(
+    x: Array, at: tuple[Array, ...], updates: Array, reduction: str | None, out: Any
+) -> tuple[str, Call]:
+    """A copy of x, in `out` if that is there, and updates at these places."""
+
+    def copied() -> Array:
+        np.copyto(out, x)
+        return cast("Array", out)
+
+    copy = x.copy if out is None else copied
+
+    def assigned() -> Array:
+        y = copy()
+        if reduction is None:
+            y[at] = updates
+        else:
+            _COMBINE[reduction].at(y, at, updates)
+        return y
+
+    way = "y[i, ..] = u" if reduction is None else f"{_COMBINE[reduction].__name__}.at"
+    return f"copy, {way}", assigned
 
 
 def _slice(array: Array, axis: int, taken: slice) -> Array:
     return np.moveaxis(np.moveaxis(array, axis, 0)[taken], 0, axis)
-
-
-def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    grid: list[Array] = list(np.indices(indices.shape, sparse=True))
-    grid[axis] = indices
-    return tuple(grid)
 
 
 def _batches(indices: Array, batch_dims: int) -> tuple[Array, ...]:

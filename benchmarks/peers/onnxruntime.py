@@ -29,111 +29,67 @@ class ONNXRuntime(Peer):
         self.onnx: Any = import_module("onnx")
         self.version = self.runtime.__version__
 
-    def top_k(self, x: Array, k: int, axis: int, largest: bool) -> Ways:
+    def top_k(self, x: Array, k: int, axis: int, largest: bool, out: Any = None) -> Ways:
         """TopK."""
-        run = self._node("TopK", [x], 2, {"k": np.array([k])}, axis=axis, largest=int(largest))
-        yield "TopK", run
+        constants = {"k": np.array([k])}
+        yield self._node("TopK", [x], out, 2, constants, axis=axis, largest=int(largest))
 
     def nonzero_coordinates(self, x: Array) -> Ways:
         """NonZero, which has a row for each axis: transposed for the check, untimed."""
-        run = self._node("NonZero", [x])
-        yield "NonZero", lambda: [rows.T for rows in run()]
+        name, run = self._node("NonZero", [x])
+        yield name, lambda: [rows.T for rows in run()]
 
     def scatter_elements(
-        self, x: Array, indices: Array, updates: Array, axis: int, reduction: str | None
+        self,
+        x: Array,
+        indices: Array,
+        updates: Array,
+        axis: int,
+        reduction: str | None,
+        out: Any = None,
     ) -> Ways:
         """ScatterElements."""
-        mode = reduction or "none"
-        inputs = [x, indices, updates]
-        yield "ScatterElements", self._node("ScatterElements", inputs, axis=axis, reduction=mode)
+        inputs, mode = [x, indices, updates], reduction or "none"
+        yield self._node("ScatterElements", inputs, out, axis=axis, reduction=mode)
 
-    def scatter_nd(self, x: Array, indices: Array, updates: Array, reduction: str | None) -> Ways:
-        """ScatterND."""
-        mode = reduction or "none"
-        yield "ScatterND", self._node("ScatterND", [x, indices, updates], reduction=mode)
-
-    def split(self, x: Array, sections: int, axis: int) -> Ways:
-        """Split."""
-        yield "Split", self._node("Split", [x], sections, axis=axis, num_outputs=sections)
-
-    def join(self, *parts: Array, axis: int) -> Ways:
-        """Concat."""
-        yield "Concat", self._node("Concat", list(parts), axis=axis)
-
-    def gather(self, x: Array, indices: Array, axis: int) -> Ways:
-        """Gather."""
-        yield "Gather", self._node("Gather", [x, indices], axis=axis)
-
-    def gather_elements(self, x: Array, indices: Array, axis: int) -> Ways:
-        """GatherElements."""
-        yield "GatherElements", self._node("GatherElements", [x, indices], axis=axis)
-
-    def gather_nd(self, x: Array, indices: Array, batch_dims: int) -> Ways:
-        """GatherND."""
-        yield "GatherND", self._node("GatherND", [x, indices], batch_dims=batch_dims)
-
-    def top_k_into(self, outs: Any, x: Array, k: int, axis: int, largest: bool) -> Ways:
-        """TopK."""
-        constants = {"k": np.array([k])}
-        yield (
-            "TopK, IOBinding",
-            self._node("TopK", [x], 2, constants, outs, axis=axis, largest=int(largest)),
-        )
-
-    def scatter_elements_into(
-        self, outs: Any, x: Array, indices: Array, updates: Array, axis: int, reduction: str | None
-    ) -> Ways:
-        """ScatterElements."""
-        run = self._node(
-            "ScatterElements", [x, indices, updates], into=outs, axis=axis,
-            reduction=reduction or "none",
-        )  # fmt: skip
-        yield "ScatterElements, IOBinding", run
-
-    def scatter_nd_into(
-        self, outs: Any, x: Array, indices: Array, updates: Array, reduction: str | None
+    def scatter_nd(
+        self, x: Array, indices: Array, updates: Array, reduction: str | None, out: Any = None
     ) -> Ways:
         """ScatterND."""
-        run = self._node(
-            "ScatterND", [x, indices, updates], into=outs, reduction=reduction or "none"
-        )
-        yield "ScatterND, IOBinding", run
+        yield self._node("ScatterND", [x, indices, updates], out, reduction=reduction or "none")
 
-    def split_into(self, outs: Any, x: Array, sections: int, axis: int) -> Ways:
+    def split(self, x: Array, sections: int, axis: int, out: Any = None) -> Ways:
         """Split."""
-        run = self._node("Split", [x], sections, None, outs, axis=axis, num_outputs=sections)
-        yield "Split, IOBinding", run
+        yield self._node("Split", [x], out, sections, axis=axis, num_outputs=sections)
 
-    def join_into(self, outs: Any, *parts: Array, axis: int) -> Ways:
+    def join(self, *parts: Array, axis: int, out: Any = None) -> Ways:
         """Concat."""
-        yield "Concat, IOBinding", self._node("Concat", list(parts), into=outs, axis=axis)
+        yield self._node("Concat", parts, out, axis=axis)
 
-    def gather_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+    def gather(self, x: Array, indices: Array, axis: int, out: Any = None) -> Ways:
         """Gather."""
-        yield "Gather, IOBinding", self._node("Gather", [x, indices], into=outs, axis=axis)
+        yield self._node("Gather", [x, indices], out, axis=axis)
 
-    def gather_elements_into(self, outs: Any, x: Array, indices: Array, axis: int) -> Ways:
+    def gather_elements(self, x: Array, indices: Array, axis: int, out: Any = None) -> Ways:
         """GatherElements."""
-        run = self._node("GatherElements", [x, indices], into=outs, axis=axis)
-        yield "GatherElements, IOBinding", run
+        yield self._node("GatherElements", [x, indices], out, axis=axis)
 
-    def gather_nd_into(self, outs: Any, x: Array, indices: Array, batch_dims: int) -> Ways:
+    def gather_nd(self, x: Array, indices: Array, batch_dims: int, out: Any = None) -> Ways:
         """GatherND."""
-        run = self._node("GatherND", [x, indices], into=outs, batch_dims=batch_dims)
-        yield "GatherND, IOBinding", run
+        yield self._node("GatherND", [x, indices], out, batch_dims=batch_dims)
 
     def _node(
         self,
         operator: str,
-        inputs: list[Array],
+        inputs: Sequence[Array],
+        out: Any = None,
         outputs: int = 1,
         constants: dict[str, Array] | None = None,
-        into: Sequence[Array] | None = None,
         **attributes: Any,
-    ) -> Call:
-        """A call that runs one node on the inputs; constants are inputs that the model holds.
+    ) -> tuple[str, Call]:
+        """The operator, and a call that runs one node on the inputs.
 
-        `into` are the outputs, bound beforehand as the inputs then are.
+        `out` is bound beforehand, as the inputs then are; constants are inputs that the model has.
         """
         helper = self.onnx.helper
         fed = {f"input{i}": array for i, array in enumerate(inputs)}
@@ -153,14 +109,14 @@ class ONNXRuntime(Peer):
             [self.onnx.numpy_helper.from_array(value, name) for name, value in held.items()],
         )
         session = self._session(graph)
-        if into is None:
-            return functools.partial(session.run, names, fed)
+        if out is None:
+            return operator, functools.partial(session.run, names, fed)
         bound = session.io_binding()
         for name, array in fed.items():
             bound.bind_cpu_input(name, array)
-        for name, array in zip(names, into, strict=True):
+        for name, array in zip(names, out if isinstance(out, tuple) else [out], strict=True):
             bound.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-        return functools.partial(session.run_with_iobinding, bound)
+        return f"{operator}, IOBinding", functools.partial(session.run_with_iobinding, bound)
 
     def _session(self, graph: Any) -> Any:
         """On the newest opset that is taken, or on an older one where only that has a kernel."""

@@ -26,6 +26,14 @@ installed() {{ {sysconfig.get_path("scripts")}/anydml "$@"; }}
 """
 
 
+def slow(*values):
+    """Cases that run only with the slow tests: each starts the command once more."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+COMMANDS = ["anydml", *slow("installed")]
+
+
 @pytest.fixture
 def anydml(tmp_path):
     """Runs the command in a shell, with more variables; status, output and errors."""
@@ -51,7 +59,7 @@ def anydml(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["anydml", "installed"])
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("value", ["abc", "0", "257", "-1", "1.5", " ", "٣", "1" * 5000])
 def test_a_malformed_number_of_threads(anydml, command, value):
     out, err = anydml(f"{command} ops # anydml", 2, ANYDML_NUM_THREADS=value)
@@ -59,14 +67,14 @@ def test_a_malformed_number_of_threads(anydml, command, value):
     assert err.startswith("Error: ANYDML_NUM_THREADS: expected 1..256, got ")
 
 
-@pytest.mark.parametrize("command", ["anydml", "installed"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_malformed_instruction_set(anydml, command):
     out, err = anydml(f"{command} devices # anydml", 2, ANYDML_INSTRUCTION_SET="v9")
     assert out == ""
     assert err.startswith("Error: ANYDML_INSTRUCTION_SET: expected one of ")
 
 
-@pytest.mark.parametrize("command", ["anydml", "installed"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_it_says_nothing_with_its_standard_error_closed(anydml, command):
     assert anydml(f"{command} ops 2>&- # anydml", 2, ANYDML_NUM_THREADS="x") == ("", "")
 
@@ -91,19 +99,20 @@ def test_a_package_that_is_missing(anydml, tmp_path):
     assert anydml("ops", 1, PYTHONPATH=path) == ("", "Error: No click here\n")
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text"),
-    [
-        ("ascii", "Gr\\xf6\\xdfe"), ("latin1", "Gr\xf6\xdfe"), ("cp437", "Gr\x94\xe1e"),
-        ("ascii:strict", "Gr\\xf6\\xdfe"),
-    ],
-)  # fmt: skip
-def test_encodings(anydml, encoding, text):
+WRITTEN = {
+    "ascii": "Gr\\xf6\\xdfe", "latin1": "Gr\xf6\xdfe", "cp437": "Gr\x94\xe1e",
+    "ascii:strict": "Gr\\xf6\\xdfe",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp437", *slow("latin1", "ascii:strict")])
+def test_encodings(anydml, encoding):
+    text = WRITTEN[encoding]
     out, err = anydml("run m.json", 0, PYTHONIOENCODING=encoding)
     assert (out, err) == (f"Resource '{text}': 1, 2, 3\n", "")
 
 
-@pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "utf-16"])
+@pytest.mark.parametrize("encoding", ["undefined", *slow("idna", "punycode", "utf-16")])
 def test_encodings_that_cannot_write(anydml, encoding):
     for arguments, status in (("ops", {0, 1}), ("run bad.json", {1})):
         process = subprocess.run(
@@ -145,7 +154,7 @@ def test_environments(anydml, variables):
         ("ops >&-", 0), ("ops TOP_K1 2>&-", 0), ("ops >&- 2>&-", 0), ("devices <&- >&- 2>&-", 0),
         ("check bad.json >&-", 1), ("check bad.json 2>&-", 1), ("run extra.json 2>&-", 0),
         ("check --json bad.json >&-", 1), ("check - <&-", 1), ("ops x 2>&-", 2), ("x >&- 2>&-", 2),
-        ("--help >&-", 0), ("--version >&-", 0),
+        ("run - <&-", 1), ("run 2>&-", 2), ("--help >&-", 0), ("--version >&-", 0),
     ],
 )  # fmt: skip
 def test_closed_streams(anydml, arguments, status):
@@ -158,7 +167,7 @@ def test_closed_streams(anydml, arguments, status):
     ("arguments", "status"),
     [
         ("run m.json", 0), ("run extra.json", 0), ("check extra.json", 0), ("check bad.json", 1),
-        ("ops", 0), ("ops --json", 0), ("x", 2), ("--help", 0),
+        ("run none.json", 1), ("run", 2), ("ops", 0), ("ops --json", 0), ("x", 2), ("--help", 0),
     ],
 )  # fmt: skip
 def test_pipes_that_nobody_reads(anydml, tmp_path, arguments, status, gone):
@@ -214,7 +223,7 @@ def test_standard_input_twice(anydml):
     assert "standard input (-) can be read only once" in err
 
 
-@pytest.mark.parametrize("kibibytes", [150_000, 400_000, 700_000, 1_000_000])
+@pytest.mark.parametrize("kibibytes", [400_000, *slow(150_000, 700_000, 1_000_000)])
 def test_little_memory(anydml, tmp_path, kibibytes):
     large = {"initialValuesDataType": "UINT8", "initialValues": {"value": 0, "valueCount": 2**29}}
     (tmp_path / "large.json").write_text(
