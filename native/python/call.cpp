@@ -119,13 +119,13 @@ cuda::CallName name_of(const Kernel& kernel) { return {std::string(kernel.name) 
                               const cuda::CallName* name) {
   in_queue(place, [&](cuda::Queue& queue) {
     if (kernel.checks_indices) queue.name_call(name == nullptr ? name_of(kernel) : *name);
-    kernel.enqueue(call, queue);
+    kernel.runs.enqueue(call, queue);
   });
   return -1;
 }
 Int run(const Kernel& kernel, const Call& call, const Place& place,
         const cuda::CallName* name = nullptr) {
-  return place.on_device() ? enqueue(kernel, call, place, name) : kernel.run(call);
+  return place.on_device() ? enqueue(kernel, call, place, name) : kernel.runs.run(call);
 }
 
 template <class Make>
@@ -441,9 +441,8 @@ nb::object call_on_memory(const Kernel& kernel, PyObject* kind, PyObject* const*
   Call call = call_with(threads);
   PyObject* const out = values[0];
   if (!place_of(values[1], library.place)) return nb::none();
-  const bool on_device = library.place.on_device();
-  if (on_device && (&library == &tensors || kernel.enqueue == nullptr ||
-                    cuda::compiler_places().version.empty()))
+  if (library.place.on_device() &&
+      (&library == &tensors || cuda::compiler_places().version.empty()))
     return nb::none();
   values += 3;
   if (!take_inputs(kernel, library, arguments, members, values) ||
@@ -461,13 +460,6 @@ nb::object call_on_memory(const Kernel& kernel, PyObject* kind, PyObject* const*
 
 void raise_if_invalid(const Kernel& kernel, const char* wrong) {
   if (wrong != nullptr) refuse(kernel, wrong);
-}
-
-const Kernel& kernel_at(const std::string& name, const Place& place) {
-  const Kernel& kernel = find_kernel(name);
-  if (place.on_device() && kernel.enqueue == nullptr)
-    raise_device(name + ": this operator has no kernel for CUDA yet");
-  return kernel;
 }
 
 // Operands and list of a call, and what keeps the arrays alive while the lock is given up.
@@ -512,7 +504,7 @@ class Operands {
 Int run_into(const std::string& name, Library& library, nb::handle inputs, nb::handle outputs,
              const nb::dict& attributes, bool output_is_private, int threads,
              const cuda::CallName* indices = nullptr) {
-  const Kernel& kernel = kernel_at(name, library.place);
+  const Kernel& kernel = find_kernel(name);
   return translate_exceptions(kernel.name, [&] {
     Operands operands(kernel, library);
     operands.add(inputs, kernel.inputs, kernel.list == Lists::inputs, false);
@@ -530,7 +522,7 @@ Int run_into(const std::string& name, Library& library, nb::handle inputs, nb::h
 // which is returned.
 nb::object measure(const std::string& name, Library& library, nb::handle input,
                    const nb::dict& attributes, const nb::object& make, int threads) {
-  const Kernel& kernel = kernel_at(name, library.place);
+  const Kernel& kernel = find_kernel(name);
   return translate_exceptions(kernel.name, [&] {
     if (!kernel.measured)
       refuse(kernel, "the size of this kernel's output is known before it runs");
@@ -683,7 +675,7 @@ void bind_call(nb::module_& module) {
     return names;
   });
   module.def("checks_indices",
-             [](const std::string& name) { return find_kernel(name).checks_indices.has_value(); });
+             [](const std::string& name) { return find_kernel(name).checks_indices; });
   module.def("type_code", [](nb::handle dtype) -> nb::object {
     if (PyArray_DescrCheck(dtype.ptr()) == 0) return nb::none();
     const Int code = code_of_descr(reinterpret_cast<PyArray_Descr*>(dtype.ptr()));

@@ -91,7 +91,7 @@ class CompiledCall {
         if (!same) return nb::none();
       }
     }
-    return nb::int_(kernel_.run(call(operands, threads)));
+    return nb::int_(kernel_.runs.run(call(operands, threads)));
   }
 
   // The members of the list are contiguous: all are inputs, or all are outputs.

@@ -261,22 +261,9 @@ void configure(const std::vector<std::string>& libraries, const std::string& cac
   if (!driver_library.empty()) cuda::set_driver_library(driver_library);
 }
 
-nb::list in_use() {
-  nb::list all;
-  for (const int ordinal : cuda::devices_in_use()) all.append(ordinal);
-  return all;
-}
-
 // Whether calls have checked indices since the last synchronization with the device.
 bool indices_open(int device) {
   return translate_exceptions("cuda", [&] { return cuda::device_at(device).bad_indices.open(); });
-}
-
-nb::list kernels() {
-  nb::list names;
-  for (const Kernel& kernel : all_kernels())
-    if (kernel.enqueue != nullptr) names.append(kernel.name);
-  return names;
 }
 
 }  // namespace
@@ -293,8 +280,7 @@ void bind_cuda(nb::module_& module) {
       .def("wait", &Event::wait);
   cuda.def("configure", &configure);
   cuda.def("devices", &devices);
-  cuda.def("kernels", &kernels);
-  cuda.def("in_use", &in_use);
+  cuda.def("in_use", &cuda::devices_in_use);
   cuda.def("indices_open", &indices_open);
   cuda.def("dlpack", &capsule_of);
   cuda.def("upload", &upload);

@@ -182,9 +182,12 @@ const Operand* make_outside(cuda::Queue& queue, const Make& make, Int size) {
   return result;
 }
 
-// A kernel that rejects indices out of range: which operand holds them, and what they point into.
-struct ChecksIndices {
-  int indices, data;
+struct Runs {
+  // Returns -1, the position of the first bad index (Kernel::checks_indices), or kDeclined if a
+  // function call turns out to be unusual. Releases the interpreter lock where that pays off.
+  Int (*run)(const Call&);
+  // Enqueues the same work on a GPU, without waiting for it.
+  void (*enqueue)(const Call&, cuda::Queue&);
 };
 
 struct Kernel {
@@ -200,9 +203,7 @@ struct Kernel {
   // writes out of bounds. Only the inputs among the operands are validated.
   const char* (*shape)(const Call&, Results&);
 
-  // Returns -1, the position of the first bad index (ChecksIndices), or kDeclined if a function
-  // call turns out to be unusual. Releases the interpreter lock where that pays off.
-  Int (*run)(const Call&);
+  Runs runs;
 
   // For functions: their arguments, the attributes that these determine, and for a list of results
   // its members. Returns false for anything unusual; the general path then applies the rules of the
@@ -211,61 +212,49 @@ struct Kernel {
   std::vector<Argument> arguments = {};
   bool (*attribute_numbers)(const FunctionCall&, Int* numbers, Results&) = nullptr;
 
-  // Enqueues the same work on a GPU, without waiting for it, and lists the variants that a GPU may
-  // have to compile for it. Null: not supported yet.
-  void (*enqueue)(const Call&, cuda::Queue&) = nullptr;
+  // What a GPU may have to compile for it.
   std::vector<cuda::Variant> (*variants)() = nullptr;
 
   std::optional<Measured> measured = {};
-  std::optional<ChecksIndices> checks_indices = {};
-  bool writes_over = false;  // whether the output may be the first input
+  bool checks_indices = false;  // operand 1, which points into operand 0
+  bool writes_over = false;     // whether the output may be the first input
 };
 
-// `Kernel::run` of a kernel that has a plan, which `plan_of` makes of the call: `Plan::run` takes
-// the operands in order, and whether the output is private if it checks indices.
-template <auto plan_of, class Result, class Plan, class... Arguments>
-Int run_by(Result (Plan::*)(Arguments...) const, const Call& call) {
-  constexpr bool kChecks = !std::is_void_v<Result>;
-  constexpr std::size_t kOperands = sizeof...(Arguments) - (kChecks ? 2 : 1);
-  const Plan plan = plan_of(call);
-  const Operand* const o = call.operands;
-  const auto count = [&](std::size_t i) { return o[i].tensor.layout.count(); };
-  const Int last = count(kOperands - 1);
-  Status status;
-  const auto run = [&]<std::size_t... i>(std::index_sequence<i...>) {
-    if constexpr (kChecks)
-      status = run_plan(plan, o[i].data..., call.output_is_private, call.threads);
-    else
-      run_plan(plan, o[i].data..., call.threads);
+// How a kernel with a plan runs, which `plan_of` makes of the call. `Plan::run` and `launch`, of
+// native/cuda/plans.hpp, take the operands in order, and whether the output is private if the
+// kernel checks indices.
+template <auto plan_of, auto launch, class Plan, class... Arguments>
+Runs runs_by(void (*)(const Plan&, Arguments...)) {
+  static constexpr bool kChecks = (std::is_same_v<Arguments, bool> || ...);
+  static constexpr std::size_t kOperands = sizeof...(Arguments) - (kChecks ? 2 : 1);
+  static constexpr auto pass = [](const Call& call, const auto& body) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      if constexpr (kChecks)
+        return body(call.operands[i].data..., call.output_is_private);
+      else
+        return body(call.operands[i].data...);
+    }(std::make_index_sequence<kOperands>());
   };
-  without_gil(kChecks ? last + count(kOperands - 2) : std::max(last, count(0)),
-              [&] { run(std::make_index_sequence<kOperands>()); });
-  return status.bad_index;
-}
-template <auto plan_of>
-Int run_planned(const Call& call) {
-  using Plan = std::invoke_result_t<decltype(plan_of), const Call&>;
-  return run_by<plan_of>(&Plan::run, call);
-}
-
-// `Kernel::enqueue` of the same plan, by a function of native/cuda/plans.hpp.
-template <auto plan_of, class Plan, class... Arguments>
-void enqueue_by(void (*launch)(const Plan&, Arguments...), const Call& call, cuda::Queue& queue) {
-  constexpr bool kChecks = (std::is_same_v<Arguments, bool> || ...);
-  const auto enqueue = [&]<std::size_t... i>(std::index_sequence<i...>) {
+  const auto run = [](const Call& call) -> Int {
+    const Plan plan = plan_of(call);
+    const auto count = [&](std::size_t i) { return call.operands[i].tensor.layout.count(); };
+    const Int last = count(kOperands - 1);
+    const auto body = [&](auto... operands) { return run_plan(plan, operands..., call.threads); };
     if constexpr (kChecks)
-      launch(plan_of(call), call.operands[i].data..., call.output_is_private, queue);
-    else
-      launch(plan_of(call), call.operands[i].data..., queue);
+      return without_gil(last + count(kOperands - 2), [&] { return pass(call, body); }).bad_index;
+    without_gil(std::max(last, count(0)), [&] { pass(call, body); });
+    return -1;
   };
-  enqueue(std::make_index_sequence<sizeof...(Arguments) - (kChecks ? 2 : 1)>());
+  return {run, [](const Call& call, cuda::Queue& queue) {
+            pass(call, [&](auto... operands) { launch(plan_of(call), operands..., queue); });
+          }};
 }
 template <auto plan_of, auto launch>
-void enqueue_planned(const Call& call, cuda::Queue& queue) {
-  enqueue_by<plan_of>(launch, call, queue);
+Runs planned() {
+  return runs_by<plan_of, launch>(launch);
 }
 
-// `Kernel::run` for a kernel of native/cpu/kernels with this number of operands.
+// `Runs::run` for a kernel of native/cpu/kernels with this number of operands.
 template <Status (*function)(const Work&), int operands>
 Int run_work(const Call& call) {
   Work::Memory memory[operands];
@@ -275,9 +264,7 @@ Int run_work(const Call& call) {
     elements += memory[i].tensor->layout.count();
   }
   const Work work{memory, call.numbers, call.output_is_private, call.threads};
-  Status status;
-  without_gil(elements, [&] { status = call_kernel<function>(work); });
-  return status.bad_index;
+  return without_gil(elements, [&] { return call_kernel<function>(work); }).bad_index;
 }
 
 constexpr std::size_t kMaxOperands = 16;      // of a call, without a list

@@ -200,9 +200,8 @@ PyArray_Descr* descr_of_code(Int code) {
 }
 
 Int code_of_descr(const PyArray_Descr* descr) {
-  const Int size = static_cast<Int>(PyDataType_ELSIZE(descr));
-  for (const TypeFacts& facts : kElementTypes)
-    if (facts.in_numpy && facts.size == size && facts.kind == descr->kind) return code_of(facts);
+  if (const TypeFacts* const facts = numpy_facts(descr->kind, PyDataType_ELSIZE(descr)))
+    return code_of(*facts);
   const AddedType* const added = added_type(descr);
   return added == nullptr ? -1 : code_of(*added->facts);
 }

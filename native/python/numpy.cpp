@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <bit>
+#include <cstring>
 
 #include "kernel.hpp"
 #include "types.hpp"
@@ -20,6 +21,12 @@ const char* const kBlockName = "anydml.block";
 void release_block(PyObject* capsule) { pool_release(PyCapsule_GetPointer(capsule, kBlockName)); }
 
 }  // namespace
+
+const TypeFacts* numpy_facts(char kind, Int size) {
+  for (const TypeFacts& facts : kElementTypes)
+    if (facts.in_numpy && facts.kind == kind && facts.size == size) return &facts;
+  return nullptr;
+}
 
 bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size) {
   const AddedType* const added = added_type(descr);
@@ -227,6 +234,13 @@ nb::object aligned(nb::handle array, bool copy, const char* call) {
 }  // namespace
 
 void bind_numpy(nb::module_& module) {
+  for (std::size_t number = 0; number < numpy_types.size(); ++number) {
+    const PyArray_Descr* const descr = PyArray_DescrFromType(static_cast<int>(number));
+    const int size = static_cast<int>(PyDataType_ELSIZE(descr));
+    if (std::strchr("biufcmM", descr->kind) == nullptr || size > 16) continue;
+    const TypeFacts* const facts = numpy_facts(descr->kind, size);
+    numpy_types[number] = {facts == nullptr ? DataType::unknown : facts->operand_type(), size};
+  }
   module.def("empty", &empty);
   module.def("aligned", &aligned);
 }

@@ -40,50 +40,22 @@ struct Element {
   DataType type = DataType::unknown;
   int size = 0;
 };
-inline constexpr std::array<Element, NPY_HALF + 1> kNumpyTypes = [] {
-  std::array<Element, NPY_HALF + 1> all{};
-  const auto set = [&](int number, std::size_t bytes, char kind) {
-    const int size = static_cast<int>(bytes);
-    if (size > 16) return;
-    all[static_cast<std::size_t>(number)].size = size;
-    for (const TypeFacts& facts : kElementTypes)
-      if (facts.in_numpy && facts.kind == kind && facts.size == size)
-        all[static_cast<std::size_t>(number)].type = facts.operand_type();
-  };
-  set(NPY_BOOL, sizeof(npy_bool), 'b');
-  set(NPY_BYTE, sizeof(npy_byte), 'i');
-  set(NPY_SHORT, sizeof(npy_short), 'i');
-  set(NPY_INT, sizeof(npy_int), 'i');
-  set(NPY_LONG, sizeof(npy_long), 'i');
-  set(NPY_LONGLONG, sizeof(npy_longlong), 'i');
-  set(NPY_UBYTE, sizeof(npy_ubyte), 'u');
-  set(NPY_USHORT, sizeof(npy_ushort), 'u');
-  set(NPY_UINT, sizeof(npy_uint), 'u');
-  set(NPY_ULONG, sizeof(npy_ulong), 'u');
-  set(NPY_ULONGLONG, sizeof(npy_ulonglong), 'u');
-  set(NPY_HALF, sizeof(npy_half), 'f');
-  set(NPY_FLOAT, sizeof(npy_float), 'f');
-  set(NPY_DOUBLE, sizeof(npy_double), 'f');
-  set(NPY_LONGDOUBLE, sizeof(npy_longdouble), 'f');
-  set(NPY_CFLOAT, 2 * sizeof(npy_float), 'c');
-  set(NPY_CDOUBLE, 2 * sizeof(npy_double), 'c');
-  set(NPY_CLONGDOUBLE, 2 * sizeof(npy_longdouble), 'c');
-  set(NPY_DATETIME, sizeof(npy_datetime), 'M');
-  set(NPY_TIMEDELTA, sizeof(npy_timedelta), 'm');
-  return all;
-}();
+inline std::array<Element, NPY_HALF + 1> numpy_types;  // filled by bind_numpy
 
-// The same for a type that NumPy lacks (types.hpp).
+// A type that NumPy has; null for dates and for what kernels do not know.
+const TypeFacts* numpy_facts(char kind, Int size);
+
+// An element of a type that NumPy lacks (types.hpp).
 bool added_element_of(const PyArray_Descr* descr, DataType& type, int& size);
 
 // DataType and element size of a type; false for types that no kernel takes, foreign byte order
 // included.
 inline bool element_of(const PyArray_Descr* descr, DataType& type, int& size) {
   const auto number = static_cast<std::size_t>(descr->type_num);
-  if (number >= kNumpyTypes.size() || kNumpyTypes[number].size == 0)
+  if (number >= numpy_types.size() || numpy_types[number].size == 0)
     return added_element_of(descr, type, size);
-  type = kNumpyTypes[number].type;
-  size = kNumpyTypes[number].size;
+  type = numpy_types[number].type;
+  size = numpy_types[number].size;
   return PyArray_ISNBO(descr->byteorder);
 }
 
@@ -155,19 +127,13 @@ inline void lock_again(PyThreadState* state) {
 constexpr Int kUnlockElements = 8192;
 constexpr Int kDriver = kUnlockElements;  // a GPU driver call, however small the work
 template <class Body>
-void without_gil(Int elements, Body&& body) {
-  if (elements < kUnlockElements || PyGILState_Check() == 0) {
-    body();
-    return;
-  }
-  PyThreadState* const state = PyEval_SaveThread();
-  try {
-    body();
-  } catch (...) {
-    lock_again(state);
-    throw;
-  }
-  lock_again(state);
+auto without_gil(Int elements, Body&& body) {
+  if (elements < kUnlockElements || PyGILState_Check() == 0) return body();
+  struct Unlocked {
+    PyThreadState* const state = PyEval_SaveThread();
+    ~Unlocked() { lock_again(state); }
+  } const unlocked;
+  return body();
 }
 
 }  // namespace anydml::python

@@ -145,9 +145,7 @@ Int index_at(const Operand& indices, Int position) {
 }
 
 [[noreturn]] void throw_bad_index(const Request& request, Int position) {
-  const ChecksIndices& checked = *request.kernel->checks_indices;
-  const Operand &data = request.operands[checked.data],
-                &indices = request.operands[checked.indices];
+  const Operand &data = request.operands[0], &indices = request.operands[1];
   const Layout& layout = indices.tensor.layout;
   cuda::BadIndex bad;
   bad.indices = std::string(request.kernel->name) + ": indices";
@@ -178,14 +176,13 @@ class UsualArithmetic {
 
 void run(const Request& request, const xla::CallFrame&) {
   const UsualArithmetic usual;
-  const Int bad = request.kernel->run(request.call);
+  const Int bad = request.kernel->runs.run(request.call);
   if (bad >= 0) throw_bad_index(request, bad);
   if (bad == kDeclined) throw Refused{kOthers};
 }
 
 void enqueue(const Request& request, const xla::CallFrame& frame) {
   const std::string name = request.kernel->name;
-  if (request.kernel->enqueue == nullptr) throw Refused{"this operator has no kernel for CUDA yet"};
   xla::GetStream stream{sizeof stream, nullptr, frame.context, nullptr};
   xla::GetDeviceOrdinal device{sizeof device, nullptr, frame.context, 0};
   if (frame.api->get_stream(&stream) != nullptr ||
@@ -193,7 +190,7 @@ void enqueue(const Request& request, const xla::CallFrame& frame) {
     throw cuda::DeviceFailed(name + ": XLA has no stream for it");
   cuda::Queue queue(cuda::device_at(device.ordinal), stream.stream);
   if (request.kernel->checks_indices) queue.name_call(request.name);
-  request.kernel->enqueue(request.call, queue);
+  request.kernel->runs.enqueue(request.call, queue);
 }
 
 xla::Error* error_of(const xla::CallFrame& frame, int code, const std::string& message) {

@@ -59,37 +59,12 @@ struct GetDeviceOrdinal {
   std::int32_t ordinal;  // out
 };
 
-// Element types, by the header's numbers; those of less than a byte are left out.
-enum ElementType {
-  kPred = 1,
-  kS8 = 2,
-  kS16 = 3,
-  kS32 = 4,
-  kS64 = 5,
-  kU8 = 6,
-  kU16 = 7,
-  kU32 = 8,
-  kU64 = 9,
-  kF16 = 10,
-  kF32 = 11,
-  kF64 = 12,
-  kC64 = 15,
-  kBF16 = 16,
-  kC128 = 18,
-  kF8E5M2 = 19,
-  kF8E4M3FN = 20,
-  kF8E4M3B11FNUZ = 23,
-  kF8E5M2FNUZ = 24,
-  kF8E4M3FNUZ = 25,
-  kF8E4M3 = 28,
-  kF8E3M4 = 29,
-  kF8E8M0FNU = 33,
-};
+constexpr int kS64 = 5;  // of element types, whose numbers are in types.def
 
 struct Buffer {
   std::size_t struct_size;
   Extension* extensions;
-  int type;  // ElementType
+  int type;
   void* data;
   std::int64_t rank;
   std::int64_t* sizes;
@@ -101,7 +76,7 @@ struct Text {
   std::size_t size;
 };
 struct Array {
-  int type;  // ElementType
+  int type;
   std::size_t size;
   void* data;
 };

@@ -26,10 +26,9 @@ const Registration cast{{
     .outputs = 1,
     .attributes = {},
     .shape = cast_shape,
-    .run = run_planned<cast_of>,
+    .runs = planned<cast_of, cuda::cast>(),
     .arguments = {{Argument::type}},
     .attribute_numbers = no_numbers,
-    .enqueue = enqueue_planned<cast_of, cuda::cast>,
     .variants = cuda::data_movement_variants,
 }};
 
@@ -53,8 +52,7 @@ const Registration identity{{
     .outputs = 1,
     .attributes = {{"scaled"}, {"scale"}, {"bias"}},
     .shape = identity_shape,
-    .run = run_planned<identity_of>,
-    .enqueue = enqueue_planned<identity_of, cuda::identity>,
+    .runs = planned<identity_of, cuda::identity>(),
     .variants = cuda::data_movement_variants,
 }};
 
@@ -77,8 +75,7 @@ const Registration fill_sequence{{
     .outputs = 1,
     .attributes = {{"start"}, {"delta"}},
     .shape = sequence_shape,
-    .run = run_planned<sequence_of>,
-    .enqueue = enqueue_planned<sequence_of, cuda::sequence>,
+    .runs = planned<sequence_of, cuda::sequence>(),
     .variants = cuda::data_movement_variants,
 }};
 
@@ -128,8 +125,7 @@ const Registration fill_constant{{
     .outputs = 1,
     .attributes = {{"value", nullptr, Attribute::two}},
     .shape = fill_shape,
-    .run = fill_run,
-    .enqueue = fill_enqueue,
+    .runs = {fill_run, fill_enqueue},
     .variants = cuda::copy_variants,
 }};
 
@@ -171,10 +167,9 @@ const Registration tile{{
     .outputs = 1,
     .attributes = {{"repeats", nullptr, Attribute::per_axis}},
     .shape = tile_shape,
-    .run = run_planned<tiling_of>,
+    .runs = planned<tiling_of, cuda::pad>(),
     .arguments = {{Argument::integers}},
     .attribute_numbers = tile_numbers,
-    .enqueue = enqueue_planned<tiling_of, cuda::pad>,
     .variants = cuda::copy_variants,
 }};
 
@@ -246,10 +241,9 @@ const Registration pad{{
                    {"starts", nullptr, Attribute::per_axis},
                    {"ends", nullptr, Attribute::per_axis}},
     .shape = pad_shape,
-    .run = run_planned<padding_of>,
+    .runs = planned<padding_of, cuda::pad>(),
     .arguments = {{Argument::integers}, {Argument::word, &kModesOfCalls}, {Argument::constant}},
     .attribute_numbers = pad_numbers,
-    .enqueue = enqueue_planned<padding_of, cuda::pad>,
     .variants = cuda::data_movement_variants,
 }};
 

@@ -47,12 +47,11 @@ const Registration gather{{
     .outputs = 1,
     .attributes = {{"axis"}, {"clamp", &kModes}},
     .shape = shape,
-    .run = run_planned<plan_of<GatherPlan>>,
+    .runs = planned<plan_of<GatherPlan>, cuda::gather>(),
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .attribute_numbers = axis_numbers<2>,
-    .enqueue = enqueue_planned<plan_of<GatherPlan>, cuda::gather>,
     .variants = cuda::gather_variants,
-    .checks_indices = ChecksIndices{.indices = 1, .data = 0},
+    .checks_indices = true,
 }};
 
 // ---- gather_elements ----------------------------------------------------------------------------
@@ -77,12 +76,11 @@ const Registration gather_elements{{
     .outputs = 1,
     .attributes = {{"axis"}, {"clamp", &kModes}},
     .shape = elements_shape,
-    .run = run_planned<plan_of<GatherElementsPlan>>,
+    .runs = planned<plan_of<GatherElementsPlan>, cuda::gather_elements>(),
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .attribute_numbers = axis_numbers<2>,
-    .enqueue = enqueue_planned<plan_of<GatherElementsPlan>, cuda::gather_elements>,
     .variants = cuda::gather_variants,
-    .checks_indices = ChecksIndices{.indices = 1, .data = 0},
+    .checks_indices = true,
 }};
 
 // ---- gather_nd ----------------------------------------------------------------------------------
@@ -120,12 +118,11 @@ const Registration gather_nd{{
     .outputs = 1,
     .attributes = {{"batch_dims"}, {"clamp", &kModes}},
     .shape = nd_shape,
-    .run = run_planned<plan_of<GatherNdPlan>>,
+    .runs = planned<plan_of<GatherNdPlan>, cuda::gather_nd>(),
     .arguments = {{Argument::integer}, {Argument::word, &kModes}},
     .attribute_numbers = nd_numbers,
-    .enqueue = enqueue_planned<plan_of<GatherNdPlan>, cuda::gather_nd>,
     .variants = cuda::gather_variants,
-    .checks_indices = ChecksIndices{.indices = 1, .data = 0},
+    .checks_indices = true,
 }};
 
 }  // namespace

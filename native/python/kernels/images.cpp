@@ -42,7 +42,7 @@ bool has_negative(const Operand& lengths) {
 
 Int reverse_run(const Call& call) {
   const bool declined = call.may_decline && has_negative(call.operands[1]);
-  return declined ? kDeclined : run_planned<reverse_of>(call);
+  return declined ? kDeclined : planned<reverse_of, cuda::reverse_subsequences>().run(call);
 }
 
 const Registration reverse_subsequences{{
@@ -51,10 +51,9 @@ const Registration reverse_subsequences{{
     .outputs = 1,
     .attributes = {{"axis"}},
     .shape = reverse_shape,
-    .run = reverse_run,
+    .runs = {reverse_run, planned<reverse_of, cuda::reverse_subsequences>().enqueue},
     .arguments = {{Argument::integer}},
     .attribute_numbers = axis_numbers<1>,
-    .enqueue = enqueue_planned<reverse_of, cuda::reverse_subsequences>,
     .variants = cuda::image_variants,
 }};
 
@@ -96,8 +95,7 @@ const Registration upsample{{
     .outputs = 1,
     .attributes = {{"mode", &kInterpolations}, {"height"}, {"width"}},
     .shape = upsample_shape,
-    .run = run_planned<upsample_of>,
-    .enqueue = enqueue_planned<upsample_of, cuda::upsample>,
+    .runs = planned<upsample_of, cuda::upsample>(),
     .variants = cuda::image_variants,
 }};
 

@@ -44,19 +44,11 @@ Int run(const Call& call) {
   return -1;
 }
 
-// A small call returns the rows without copying them.
-NonzeroPlan::Found scan(const NonzeroPlan& plan, const Call& call) {
-  const void* const in = call.operands[0].data;
-  const Int count = plan.input.layout.count();
-  if (count < kUnlockElements) return call_kernel<&NonzeroPlan::scan>(plan, in, call.threads);
-  NonzeroPlan::Found found;
-  without_gil(count, [&] { found = call_kernel<&NonzeroPlan::scan>(plan, in, call.threads); });
-  return found;
-}
-
 void run_measured(const Call& call, const MakeOutput& make) {
   const NonzeroPlan plan = plan_of(call);
-  const NonzeroPlan::Found found = scan(plan, call);
+  const NonzeroPlan::Found found = without_gil(plan.input.layout.count(), [&] {
+    return call_kernel<&NonzeroPlan::scan>(plan, call.operands[0].data, call.threads);
+  });
   const Operand* const rows = make(found.count);
   if (rows == nullptr) return;
   without_gil(found.count, [&] {
@@ -91,10 +83,9 @@ const Registration nonzero{{
     .outputs = 2,
     .attributes = {{"columns"}},
     .shape = shape,
-    .run = run,
+    .runs = {run, enqueue},
     .arguments = {{Argument::index_type_or_none}},
     .attribute_numbers = attribute_numbers,
-    .enqueue = enqueue,
     .variants = cuda::nonzero_variants,
     .measured = Measured{run_measured, enqueue_measured},
 }};

@@ -127,10 +127,9 @@ const Registration one_hot{{
     .outputs = 1,
     .attributes = {{"axis"}, {"depth"}, {"inserts"}},
     .shape = shape,
-    .run = run_work<kernels::one_hot, 3>,
+    .runs = {run_work<kernels::one_hot, 3>, enqueue},
     .arguments = {{Argument::integer}, {Argument::integer}},
     .attribute_numbers = attribute_numbers,
-    .enqueue = enqueue,
     .variants = variants,
 }};
 

@@ -17,9 +17,7 @@ DataType combined_type(const Operand& operand, Reduction reduction) {
   if (reduction == Reduction::none || type != DataType::unknown || operand.descr == nullptr ||
       operand.descr->kind != 'c')
     return type;
-  return operand.tensor.element_size == 8    ? DataType::complex64
-         : operand.tensor.element_size == 16 ? DataType::complex128
-                                             : type;
+  return numpy_facts('c', operand.tensor.element_size)->type;
 }
 Tensor combined(const Operand& operand, Reduction reduction) {
   Tensor tensor = operand.tensor;
@@ -34,10 +32,7 @@ const Words kCalled{
     "mean"};
 const Int kMean = static_cast<Int>(kCalled.size()) - 1;
 
-Int canonical_reduction(Int word) {
-  const Int own = kMean;
-  return word < own ? word : word - own;
-}
+Int canonical_reduction(Int word) { return word < kMean ? word : word - kMean; }
 
 // The last two numbers: the reduction, and whether the element itself is included.
 Reduction reduction_of(const Int* numbers) {
@@ -104,17 +99,15 @@ const Registration scatter_elements{{
     .outputs = 1,
     .attributes = {{"axis"}, {"reduction", &kCalled}, {"include_self"}},
     .shape = elements_shape,
-    .run = run_planned<elements_plan>,
+    .runs = planned<elements_plan, cuda::scatter_elements>(),
     .arguments = {{Argument::integer}, {Argument::word_or_none, &kWords}},
     .attribute_numbers = elements_numbers,
-    .enqueue = enqueue_planned<elements_plan, cuda::scatter_elements>,
     .variants = cuda::scatter_variants,
-    .checks_indices = ChecksIndices{.indices = 1, .data = 0},
+    .checks_indices = true,
     .writes_over = true,
 }};
 
-// ---- scatter_nd
-// ----------------------------------------------------------------------------------
+// ---- scatter_nd ---------------------------------------------------------------------------------
 
 ScatterNdPlan nd_plan(const Call& call) {
   const Operand* const o = call.operands;
@@ -151,12 +144,11 @@ const Registration scatter_nd{{
     .outputs = 1,
     .attributes = {{"reduction", &kCalled}, {"include_self"}},
     .shape = nd_shape,
-    .run = run_planned<nd_plan>,
+    .runs = planned<nd_plan, cuda::scatter_nd>(),
     .arguments = {{Argument::word_or_none, &kWords}},
     .attribute_numbers = nd_numbers,
-    .enqueue = enqueue_planned<nd_plan, cuda::scatter_nd>,
     .variants = cuda::scatter_variants,
-    .checks_indices = ChecksIndices{.indices = 1, .data = 0},
+    .checks_indices = true,
     .writes_over = true,
 }};
 

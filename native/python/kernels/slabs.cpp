@@ -168,10 +168,9 @@ const Registration split{{
     .list = Lists::outputs,
     .attributes = {{"axis"}},
     .shape = split_shape,
-    .run = run<true>,
+    .runs = {run<true>, enqueue<true>},
     .arguments = {{Argument::integers}, {Argument::integer}},
     .attribute_numbers = split_numbers,
-    .enqueue = enqueue<true>,
     .variants = cuda::copy_variants,
 }};
 
@@ -182,10 +181,9 @@ const Registration join{{
     .list = Lists::inputs,
     .attributes = {{"axis"}},
     .shape = join_shape,
-    .run = run<false>,
+    .runs = {run<false>, enqueue<false>},
     .arguments = {{Argument::integer}},
     .attribute_numbers = join_numbers,
-    .enqueue = enqueue<false>,
     .variants = cuda::copy_variants,
 }};
 

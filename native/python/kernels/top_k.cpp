@@ -47,13 +47,12 @@ const Registration top_k{{
     .outputs = 2,
     .attributes = {{"axis"}, {"k"}, {"largest"}},
     .shape = shape,
-    .run = run,
+    .runs = {run, enqueue},
     .arguments = {{Argument::integer},
                   {Argument::integer},
                   {Argument::boolean},
                   {Argument::index_type_or_none}},
     .attribute_numbers = axis_numbers<3>,
-    .enqueue = enqueue,
     .variants = cuda::top_k_variants,
 }};
 
@@ -142,7 +141,7 @@ const Registration top_k_rows{{
                    {"last_first"},
                    {"fill", nullptr, Attribute::two}},
     .shape = rows_shape,
-    .run = rows_run,
+    .runs = {rows_run, rows_enqueue},
     .arguments = {{Argument::integer},
                   {Argument::integer},
                   {Argument::boolean},
@@ -152,7 +151,6 @@ const Registration top_k_rows{{
                   {Argument::constant},
                   {Argument::index_type_or_none}},
     .attribute_numbers = rows_numbers,
-    .enqueue = rows_enqueue,
     .variants = cuda::top_k_variants,
 }};
 

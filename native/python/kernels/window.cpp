@@ -33,43 +33,34 @@ const char* shape(const Call& call, Results& results) {
   return nullptr;
 }
 
-// A window with strides is a view of the input's memory, so the kernel is a copy.
-Layout window_of(const Call& call, Int& first) {
+// A window with strides is a view of the input's memory, which is copied.
+template <class Copy>
+void copy_window(const Call& call, const Copy& copy) {
   const Operand &in = call.operands[0], &out = call.operands[1];
+  if (out.tensor.layout.count() == 0) return;
   const int rank = in.tensor.layout.rank;
   const Int *const starts = call.numbers, *const sizes = starts + rank,
                    *const strides = sizes + rank;
   Layout window;
-  first = 0;
+  const char* from = static_cast<const char*>(in.data);
   for (int i = 0; i < rank; ++i) {
     const Int size = out.tensor.layout.sizes[i], step = in.tensor.layout.strides[i];
     // A negative stride starts at the end of the window.
-    first += (starts[i] + (strides[i] > 0 ? 0 : sizes[i] - 1)) * step;
+    from += (starts[i] + (strides[i] > 0 ? 0 : sizes[i] - 1)) * step;
     window.push(size, size > 1 ? strides[i] * step : 0);
   }
-  return window;
+  copy(out.tensor.layout, out.data, window, from, out.tensor.element_size);
 }
 
 Int run(const Call& call) {
-  const Operand &in = call.operands[0], &out = call.operands[1];
-  if (out.tensor.layout.count() == 0) return -1;
-  Int first;
-  const Layout window = window_of(call, first);
-  const char* const from = static_cast<const char*>(in.data) + first;
-  without_gil(out.tensor.layout.count(), [&] {
-    call_kernel<&copy_elements>(out.tensor.layout, out.data, window, from, out.tensor.element_size,
-                                call.threads);
+  copy_window(call, [&](const Layout& to, const auto&... others) {
+    without_gil(to.count(), [&] { call_kernel<&copy_elements>(to, others..., call.threads); });
   });
   return -1;
 }
 
 void enqueue(const Call& call, cuda::Queue& queue) {
-  const Operand &in = call.operands[0], &out = call.operands[1];
-  if (out.tensor.layout.count() == 0) return;
-  Int first;
-  const Layout window = window_of(call, first);
-  cuda::copy_elements(out.tensor.layout, out.data, window,
-                      static_cast<const char*>(in.data) + first, out.tensor.element_size, queue);
+  copy_window(call, [&](const auto&... all) { cuda::copy_elements(all..., queue); });
 }
 
 // arguments: starts, sizes, strides or None.
@@ -95,10 +86,9 @@ const Registration slice_window{{
                    {"sizes", nullptr, Attribute::per_axis},
                    {"strides", nullptr, Attribute::per_axis}},
     .shape = shape,
-    .run = run,
+    .runs = {run, enqueue},
     .arguments = {{Argument::integers}, {Argument::integers}, {Argument::integers}},
     .attribute_numbers = attribute_numbers,
-    .enqueue = enqueue,
     .variants = cuda::copy_variants,
 }};
 

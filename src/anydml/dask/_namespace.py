@@ -88,8 +88,6 @@ class Namespace:
     def index_type(self, dtype: Any, x: Lazy, sizes: Sequence[int]) -> Any:
         return _arguments.result_indices(dtype, meta_from_array(x), sizes, None, "index_dtype")
 
-    limits = staticmethod(np.iinfo)
-
     def promoted(self, values: Sequence[Any], name: str) -> list[Lazy]:
         parts = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         like = meta_from_array(parts[0])
@@ -118,9 +116,6 @@ class Namespace:
 
     def positions(self, x: Any) -> Any:
         return x.astype(np.int64)
-
-    def is_uint64(self, x: Any) -> bool:
-        return bool(x.dtype == np.uint64)
 
     where = staticmethod(np.where)
     clip = staticmethod(np.clip)

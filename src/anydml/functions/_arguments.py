@@ -118,6 +118,11 @@ def same_rank(data: Any, lookup: Any) -> None:
 _INDEX_DTYPES = frozenset(map(np.dtype, INDEX_TYPES))  # a dtype's name takes 5 µs
 
 
+def is_uint64(x: Any) -> bool:
+    """Whether an array of any library has this type; as int64, large values are negative."""
+    return str(x.dtype).endswith("uint64")
+
+
 def index_array(value: Any, name: str = "indices") -> Array:
     """Convert an operand to an index array of a type that the kernels read.
 

@@ -57,9 +57,9 @@ class Call(NamedTuple):
 class Saved:
     """The operands and results that the rules of derivatives read."""
 
-    operands: tuple[Array | None, ...]
+    operands: tuple[Array, ...]
     """The operands that the rules need (`Derivatives.saves`), None in place of the others."""
-    results: tuple[Array | None, ...]
+    results: tuple[Array, ...]
     """The results, likewise."""
     shapes: tuple[tuple[Any, ...], ...]
     """The shapes of the operands."""

@@ -8,6 +8,7 @@ from typing import Any
 from anydml._native import INDEX_MODES
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError
+from anydml.functions._arguments import is_uint64
 from anydml.functions._library import Array, Library
 
 
@@ -47,7 +48,7 @@ def into_axes(
 
 def _moved(lib: Library, mode: Any, lookup: Array, size: Any) -> Array:
     signed = lib.positions(lookup)
-    beyond = signed < 0 if lib.is_uint64(lookup) else None  # 2^64 less than the index
+    beyond = signed < 0 if is_uint64(lookup) else None  # 2^64 less than the index
     if mode == "wrap":
         inside = signed % size
         if beyond is None:

@@ -49,9 +49,6 @@ class Library(Protocol):
     def index_type(self, dtype: Any, x: Array, sizes: Sequence[Any]) -> Any:
         """Return the type of indices into axes of these sizes; the library's default for None."""
 
-    def limits(self, kind: Any) -> Any:
-        """Return an index type's ``min``, ``max`` and ``dtype``, as `numpy.iinfo` has them."""
-
     # ---- operations
 
     def broadcast_shapes(self, *shapes: Sequence[Any]) -> tuple[Any, ...]:
@@ -74,9 +71,6 @@ class Library(Protocol):
 
     def positions(self, x: Array) -> Array:
         """Convert indices to a type of positions (int64 where the library has it)."""
-
-    def is_uint64(self, x: Array) -> bool:
-        """Whether `positions` may make large indices negative."""
 
     def searchsorted(self, x: Array, values: Array) -> Array:
         """Find the positions of values in a sorted array, before elements that equal them."""

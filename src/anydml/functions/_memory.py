@@ -93,8 +93,6 @@ class Memory:
             out, name = self._outs(len(self._spec.results))[position], f"out[{position}]"
         return _arguments.result_indices(dtype, self._first, sizes, out, name)
 
-    limits = staticmethod(np.iinfo)
-
     # ---- operations
 
     broadcast_shapes = staticmethod(np.broadcast_shapes)

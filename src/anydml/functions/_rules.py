@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from anydml.functions._arguments import is_uint64
 from anydml.functions._function import SPECS, Attributes, Saved
 from anydml.functions._library import Array, Library
 
 Arrays = Sequence[Array]
 Batched = tuple[Arrays, Sequence[int]]
 Dims = Sequence[int | None]
-Derived = Sequence[Array | None]
+Derived = Arrays
+"""Tangents or cotangents; None for one that is zero, or not wanted."""
 
 
 def call(lib: Library, name: str, operands: Arrays, **attributes: Any) -> Arrays:
@@ -29,12 +31,6 @@ def added_up(
     operands = (lib.zeros(shape, updates), indices, updates)
     name = "scatter_elements" if axis else "scatter_nd"
     return call(lib, name, operands, **axis, reduction="add", include_self=True)
-
-
-def of(x: Array | None) -> Array:
-    """Return an array that is known to be there."""
-    assert x is not None
-    return x
 
 
 # ---- batches: one call with one axis more -------------------------------------------------------
@@ -130,7 +126,7 @@ def clamped(lib: Library, indices: Array, size: Any, clamp: bool) -> Array:
     if not clamp:
         return indices
     signed = lib.positions(indices)
-    if lib.is_uint64(indices):
+    if is_uint64(indices):
         return lib.where(signed < 0, size - 1, lib.clip(signed, None, size - 1))
     return lib.clip(lib.where(signed < 0, signed + size, signed), 0, size - 1)
 
@@ -147,3 +143,9 @@ def array_and_indices(lib: Library, x: Any, indices: Any, *others: Any) -> tuple
     """Convert the operands of gathers."""
     data = lib.array(x, "x")
     return data, lib.indices(indices, data)
+
+
+def array_and_lengths(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
+    """Convert the operands of functions on sequences."""
+    data = lib.array(x, "x")
+    return data, lib.indices(lengths, data, "lengths")

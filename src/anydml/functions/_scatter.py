@@ -13,7 +13,7 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions._function import SPECS, Attributes, Derivatives, FunctionSpec, Kinds, Saved
 from anydml.functions._library import Array, Library, call_kernel
-from anydml.functions._rules import Arrays, Derived, call, of, or_zeros
+from anydml.functions._rules import Arrays, Derived, call, or_zeros
 from anydml.libraries._types import as_type, dtype_name, is_added
 
 # Other libraries' names.
@@ -147,7 +147,7 @@ class _Scatter:
 
     def __init__(self, lib: Library, saved: Saved, like: Array) -> None:
         self.lib, self.saved, self.like = lib, saved, like
-        self.indices = of(saved.operands[1])
+        self.indices = saved.operands[1]
         self.attributes = saved.attributes
         self.reduction = saved.attributes["reduction"]
         self.include_self = saved.attributes["include_self"]
@@ -195,8 +195,8 @@ class _Scatter:
 
     def _of_extremes(self) -> tuple[Array, Array]:
         """Return equal shares for all that equal the result."""
-        lib, (x, _, updates) = self.lib, map(of, self.saved.operands)
-        result = of(self.saved.results[0])
+        lib, (x, _, updates) = self.lib, self.saved.operands
+        result = self.saved.results[0]
         ours = lib.where(x == result, self.zeros(self.shape) + 1, 0)
         if not self.include_self:
             ours = lib.where(self.counts() == 0, self.zeros(self.shape) + 1, 0)
@@ -206,7 +206,7 @@ class _Scatter:
 
     def _of_products(self) -> tuple[Array, Array]:
         """Return the product of the others, also where one of them is 0."""
-        lib, (x, _, updates) = self.lib, map(of, self.saved.operands)
+        lib, (x, _, updates) = self.lib, self.saved.operands
         filled = lib.where(x == 0, 1, x)
         ours = self.scatter(filled, updates, "mul", self.include_self) / filled
         if not self.include_self:
@@ -215,7 +215,7 @@ class _Scatter:
         zeros = lib.where(zero, self.zeros(self.updates_shape) + 1, 0)
         alone = zero & (self.gather(self.scatter(self.zeros(self.shape), zeros, "add")) == 1)
         others = self.scatter(x, lib.where(alone, 1, updates), "mul", self.include_self)
-        shares = self.gather(of(self.saved.results[0])) / lib.where(zero, 1, updates)
+        shares = self.gather(self.saved.results[0]) / lib.where(zero, 1, updates)
         return ours, lib.where(alone, self.gather(others), shares)
 
 
@@ -240,7 +240,7 @@ def _gradient(lib: Library, saved: Saved, grads: Derived, needs: Sequence[bool])
     The gradients are those of PyTorch's own operators. Of updates that replace one element only the
     last one counts, so only it has a gradient.
     """
-    grad = of(grads[0])
+    grad = grads[0]
     one = _Scatter(lib, saved, grad)
     own, others = (None if w is None else lib.adjoint_weight(w) for w in one.weights())
     return [

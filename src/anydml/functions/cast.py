@@ -21,7 +21,7 @@ def _prepare(lib: Library, x: Any, dtype: Any) -> Call:
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
-    return rules.call(lib, "cast", (rules.of(grads[0]),), to=saved.dtypes[0])
+    return rules.call(lib, "cast", (grads[0],), to=saved.dtypes[0])
 
 
 CAST: Final = FunctionSpec(

@@ -49,9 +49,8 @@ def _batch(
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the gradients of each slice that was read."""
-    grad, axis, shape = rules.of(grads[0]), saved.attributes["axis"], saved.shapes[0]
-    read = rules.of(saved.operands[1])
-    indices = rules.clamped(lib, read, shape[axis], saved.attributes["clamp"])
+    grad, axis, shape = grads[0], saved.attributes["axis"], saved.shapes[0]
+    indices = rules.clamped(lib, saved.operands[1], shape[axis], saved.attributes["clamp"])
     behind = tuple(range(axis, axis + indices.ndim))
     slices = lib.moveaxis(grad, behind, tuple(range(indices.ndim)))
     lined_up = (shape[axis], *shape[:axis], *shape[axis + 1 :])

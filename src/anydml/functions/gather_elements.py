@@ -51,9 +51,8 @@ def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any, broadcast
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the gradients of each element that was read."""
-    grad, axis, shape = rules.of(grads[0]), saved.attributes["axis"], saved.shapes[0]
-    read = rules.of(saved.operands[1])
-    indices = rules.clamped(lib, read, shape[axis], saved.attributes["clamp"])
+    grad, axis, shape = grads[0], saved.attributes["axis"], saved.shapes[0]
+    indices = rules.clamped(lib, saved.operands[1], shape[axis], saved.attributes["clamp"])
     return [*rules.added_up(lib, shape, indices, grad, axis=axis), None]
 
 

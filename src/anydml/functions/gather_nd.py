@@ -28,7 +28,7 @@ def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the gradients of each block that was read."""
-    grad, shape, indices = rules.of(grads[0]), saved.shapes[0], rules.of(saved.operands[1])
+    grad, shape, indices = grads[0], saved.shapes[0], saved.operands[1]
     batch = saved.attributes["batch_dims"]
     if saved.attributes["clamp"] and indices.shape[-1]:
         axes = range(batch, batch + indices.shape[-1])

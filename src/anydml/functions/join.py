@@ -37,7 +37,7 @@ def _prepare(lib: Library, arrays: Any, axis: Any, promote: Any) -> Call:
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     axis = saved.attributes["axis"]
     sizes = [shape[axis] for shape in saved.shapes]
-    return rules.call(lib, "split", (rules.of(grads[0]),), axis=axis, sizes=sizes)
+    return rules.call(lib, "split", (grads[0],), axis=axis, sizes=sizes)
 
 
 JOIN: Final = FunctionSpec(

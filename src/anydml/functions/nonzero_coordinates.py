@@ -9,7 +9,7 @@ from typing import Any, Final, SupportsIndex, Unpack, overload
 import numpy as np
 from numpy import ndarray
 
-from anydml._native import MOST_ELEMENTS
+from anydml._native import INDEX_TYPES, MOST_ELEMENTS
 from anydml.core._json import short_repr
 from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
@@ -21,6 +21,7 @@ from anydml.functions._function import Attributes, Call, FunctionSpec
 from anydml.functions._library import Array, Library
 from anydml.ops.nonzero_coordinates import NonzeroCoordinates
 
+_LIMITS: Final = {name: np.iinfo(name) for name in INDEX_TYPES}
 _COMPARED: Final = (*_arguments.ORDERED, "complex64", "complex128")
 
 
@@ -32,7 +33,8 @@ def _prepare(lib: Library, x: Any, index_dtype: Any, size: Any, fill_value: Any)
         rows = _arguments.integer(size, "size")
         if not 0 <= rows <= MOST_ELEMENTS:
             raise ArgumentError(f"size: expected 0..2^48 rows, got {short_repr(rows)}")
-        fill, limits = _arguments.integer(fill_value, "fill_value"), lib.limits(kind)
+        fill = _arguments.integer(fill_value, "fill_value")
+        limits = _LIMITS[str(kind).removeprefix("torch.")]
         if not limits.min <= fill <= limits.max:
             raise ArgumentError(
                 f"fill_value: expected a value that {limits.dtype} can hold, got {short_repr(fill)}"

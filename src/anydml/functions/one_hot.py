@@ -54,8 +54,8 @@ def _batch(
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up, for each of the two values, the gradients where the result has it."""
-    grad, shape = rules.of(grads[0]), saved.shapes[1]
-    places = _places(lib, rules.of(saved.operands[0]), saved.attributes)
+    grad, shape = grads[0], saved.shapes[1]
+    places = _places(lib, saved.operands[0], saved.attributes)
     (sums,) = rules.added_up(lib, (prod(shape),), places, grad)
     return [None, lib.reshape(sums, shape)]
 
@@ -68,7 +68,7 @@ def _in_blocks(lib: Library, operands: rules.Arrays, attributes: Attributes) -> 
     places = lib.positions(lib.reshape(indices, (*shape[:axis], 1, *shape[axis:])))
     numbers = lib.numbers(lib.broadcast_to(places, (*shape[:axis], depth, *shape[axis:])), axis)
     hot = places == numbers
-    if not lib.is_uint64(indices):
+    if not _arguments.is_uint64(indices):
         hot = hot | (places == numbers - depth)
     return [lib.where(hot, table[1], table[0])]
 

@@ -29,13 +29,8 @@ def _refuse_negative(counts: Array) -> None:
         raise ArgumentError(f"lengths: expected 0 or more, got {short_repr(minimum)}")
 
 
-def _as_arrays(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
-    data = lib.array(x, "x")
-    return data, lib.indices(lengths, data, "lengths")
-
-
 def _prepare(lib: Library, x: Any, lengths: Any, axis: Any) -> Call:
-    data, counts = _as_arrays(lib, x, lengths)
+    data, counts = rules.array_and_lengths(lib, x, lengths)
     number = _arguments.axis_of(axis, data)
     shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
     counts = _arguments.broadcast_with(counts, shape, "lengths", lib.broadcast_to)
@@ -44,7 +39,7 @@ def _prepare(lib: Library, x: Any, lengths: Any, axis: Any) -> Call:
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Reverse the gradient."""
-    operands = (rules.of(grads[0]), rules.of(saved.operands[1]))
+    operands = (grads[0], saved.operands[1])
     return [*rules.call(lib, "reverse_subsequences", operands, **saved.attributes), None]
 
 
@@ -72,7 +67,7 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
     ("x", "lengths"),
     {"axis": "integer"},
     _prepare,
-    _as_arrays,
+    rules.array_and_lengths,
     batch=rules.batch_along("reverse_subsequences"),
     derivatives=Derivatives(_gradient, rules.linear("reverse_subsequences"), rules.saves_second),
     program=_program,

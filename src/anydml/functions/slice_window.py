@@ -45,7 +45,7 @@ def _widen(attributes: Attributes, size: Any) -> Attributes:
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Place the gradient axis by axis: it grows from the elements of the window to the axis."""
-    grad, shape = rules.of(grads[0]), saved.shapes[0]
+    grad, shape = grads[0], saved.shapes[0]
     for axis, (start, size, stride) in enumerate(zip(*saved.attributes.values(), strict=True)):
         first, step = start, abs(stride)
         if stride < 0:  # from the end of the window

@@ -36,7 +36,7 @@ def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Add up the tiles."""
     pairs = zip(saved.attributes["repeats"], saved.shapes[0], strict=True)
-    tiles = lib.reshape(rules.of(grads[0]), tuple(size for pair in pairs for size in pair))
+    tiles = lib.reshape(grads[0], tuple(size for pair in pairs for size in pair))
     return [lib.sum(tiles, tuple(range(0, tiles.ndim, 2)))]
 
 

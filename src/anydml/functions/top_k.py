@@ -58,17 +58,17 @@ def _has_lengths(shapes: Sequence[tuple[Any, ...]]) -> bool:
 
 def _tangent(lib: Library, saved: Saved, tangents: rules.Derived) -> rules.Derived:
     """Return the tangents of the chosen elements; none where there is no element."""
-    indices, axis = rules.of(saved.results[1]), saved.attributes["axis"]
+    indices, axis = saved.results[1], saved.attributes["axis"]
     filled = _has_lengths(saved.shapes)
     places = lib.clip(indices, 0, None) if filled else indices
-    operands = (rules.of(tangents[0]), places)
+    operands = (tangents[0], places)
     (moved,) = rules.call(lib, "gather_elements", operands, axis=axis, clamp=False)
     return [lib.where(indices < 0, lib.zeros(moved.shape, moved), moved) if filled else moved, None]
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:
     """Scatter the gradients; no position comes twice, but for those without an element."""
-    grad, indices = rules.of(grads[0]), rules.of(saved.results[1])
+    grad, indices = grads[0], saved.results[1]
     if _has_lengths(saved.shapes):
         grad = lib.where(indices < 0, lib.zeros(grad.shape, grad), grad)
         indices = lib.clip(indices, 0, None)
@@ -161,25 +161,14 @@ def _one_for_each(rows: tuple[Any, ...], shape: tuple[Any, ...]) -> Rules:
         yield _rules.same_shape("LengthsTensor", shape, rows, "one for each row")
 
 
-def _as_arrays(lib: Library, x: Any, lengths: Any, *others: Any) -> tuple[Array, Array]:
-    data = lib.array(x, "x")
-    return data, lib.indices(lengths, data, "lengths")
-
-
 def _prepare_rows(
     lib: Library, x: Any, lengths: Any, axis: Any, k: Any, largest: Any, sorted: Any,
     nan_last: Any, last_first: Any, fill_value: Any, index_dtype: Any,
 ) -> Call:  # fmt: skip
     (data,), known, is_scalar = _prepare(lib, x, axis, k, largest, index_dtype)
     kind, number = known.pop("index_dtype"), known["axis"]
-    attributes = {
-        **known,
-        "sorted": sorted,
-        "nan_last": nan_last,
-        "last_first": last_first,
-        "fill_value": fill_value,
-        "index_dtype": kind,
-    }
+    known.update(sorted=sorted, nan_last=nan_last, last_first=last_first, fill_value=fill_value)
+    known["index_dtype"] = kind
     counts = lib.indices(lengths, data, "lengths")
     if tuple(counts.shape) != (0,) and "uint" in str(kind):
         raise ArgumentError(
@@ -188,7 +177,7 @@ def _prepare_rows(
         )
     if not counts.ndim:
         counts = lib.broadcast_to(counts, (*data.shape[:number], *data.shape[number + 1 :]))
-    return Call((data, counts), attributes, is_scalar)
+    return Call((data, counts), known, is_scalar)
 
 
 def _check_rows(operands: rules.Arrays, attributes: Attributes) -> None:
@@ -286,7 +275,7 @@ TOP_K_ROWS: Final = FunctionSpec(
         "index_dtype": "type",
     },
     _prepare_rows,
-    _as_arrays,
+    rules.array_and_lengths,
     batch=_batch,
     derivatives=_DERIVATIVES,
     results=("x", "index_dtype"),

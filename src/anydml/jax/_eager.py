@@ -203,6 +203,7 @@ class Programs:
         """How operands of these types are converted before the program runs."""
         count = self.count - len(constants)
         as_arrays, aligned, name = self._spec.as_arrays, native.aligned, self._spec.name
+        has_checks = bool(self._spec.value_checks)
         copies = not waits  # a program that runs later must not see what the caller writes then
 
         def convert_and_run(*operands: Any) -> Any:
@@ -212,19 +213,16 @@ class Programs:
             ]
             if self._spec.lists_operands:
                 return compiled(arrays)
-            if self._spec.value_checks:
-                self._check_values(arrays)
-            return compiled(*arrays[:count])
+            return run(*arrays)
 
-        def check_and_run(*operands: Any) -> Any:
-            self._check_values(operands)
+        def run(*operands: Any) -> Any:
+            if has_checks:
+                self._check_values(operands)
             return compiled(*operands[:count])
 
         if any(type(x) is not ARRAY for x in self._members(operands[:count])):
             return convert_and_run
-        if self._spec.value_checks:
-            return check_and_run
-        return (lambda *operands: compiled(*operands[:count])) if constants else compiled
+        return run if has_checks or constants else compiled
 
     def _members(self, operands: Sequence[Any]) -> Sequence[Any]:
         members: Sequence[Any] = operands[0] if self._spec.lists_operands else operands

@@ -144,8 +144,6 @@ class Namespace:
     def index_type(self, dtype: Any, x: Traced, sizes: Sequence[int]) -> Any:
         return _arguments.result_indices(dtype, x, sizes, None, "index_dtype")
 
-    limits = staticmethod(np.iinfo)
-
     def promoted(self, values: Sequence[Any], name: str) -> list[Traced]:
         for i, value in enumerate(values):
             reject_dask(value, f"{name}[{i}]")
@@ -183,9 +181,6 @@ class Namespace:
             return x
         return x.astype(jax.dtypes.canonicalize_dtype(np.int64))
 
-    def is_uint64(self, x: Traced) -> bool:
-        return False  # positions of these are unsigned too
-
     searchsorted = staticmethod(jnp.searchsorted)
     where = staticmethod(jnp.where)
     clip = staticmethod(jnp.clip)
@@ -209,9 +204,7 @@ class Namespace:
         return jnp.full_like(x, value, shape=(*x.shape[:axis], size, *x.shape[axis + 1 :]))
 
     def repeat(self, x: Traced, count: int, axis: int) -> Traced:
-        before, behind = x.shape[:axis], x.shape[axis:]
-        wide = jnp.broadcast_to(x.reshape(*before, 1, *behind), (*before, count, *behind))
-        return wide.reshape(*before, count * behind[0], *behind[1:])
+        return jnp.tile(x, (count, *(1,) * (x.ndim - 1 - axis)))
 
     # ---- programs
 

@@ -98,8 +98,6 @@ class Namespace:
                     )
         return kind
 
-    limits = staticmethod(torch.iinfo)
-
     def promoted(self, values: Sequence[Any], name: str) -> list[Tensor]:
         arrays = [self.array(value, f"{name}[{i}]") for i, value in enumerate(values)]
         kind = reduce(torch.promote_types, [x.dtype for x in arrays])
@@ -122,9 +120,6 @@ class Namespace:
 
     def positions(self, x: Tensor) -> Tensor:
         return x.to(torch.int64)
-
-    def is_uint64(self, x: Tensor) -> bool:
-        return bool(x.dtype == torch.uint64)
 
     def searchsorted(self, x: Tensor, values: Tensor) -> Tensor:
         return torch.searchsorted(x.contiguous(), values)  # PyTorch warns of strides

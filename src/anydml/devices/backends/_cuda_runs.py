@@ -93,7 +93,7 @@ def _joins(call: KernelCall, run: Run) -> bool:
     """Whether a call is part of compiled code: not if it leaves elements of memory undefined."""
     if computation(call.kernel) is not None:
         return True
-    is_native = call.kernel in native.cuda.kernels()
+    is_native = call.kernel in native.kernels()
     return is_native and not call.leaves_undefined and None not in (*call.inputs, *call.outputs)
 
 
