@@ -307,7 +307,7 @@ def test_inside_of_traced_code():
 # ---- keys and memory ----------------------------------------------------------------------------
 
 
-def key(*arguments, operands=0, is_list=False, threads=0, freeze=None):
+def key(*arguments, operands=0, is_list=False, threads=0, freeze=repr):
     return native.call_key(arguments, operands, is_list, threads, freeze)
 
 

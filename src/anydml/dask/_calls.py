@@ -59,12 +59,9 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
             )
         operands, attributes, is_scalar = spec.prepare(namespace, *arguments)
         spec.check(operands, attributes)
-        operands = (
-            *(
-                _checked(operand, spec.value_checks[i]) if i in spec.value_checks else operand
-                for i, operand in enumerate(operands)
-            ),
-        )
+        operands = list(operands)
+        for i, check in spec.value_checks.items():
+            operands[i] = _checked(operands[i], check)
         results = call(spec, operands, attributes)
         return spec.finished([namespace.reshape(y, ()) for y in results] if is_scalar else results)
 
@@ -130,8 +127,7 @@ def _rows(
         if attribute.kind == "size" and value != attribute.default:
             raise ArgumentError(
                 f"{attribute.name}: expected None for a dask array, got {short_repr(value)}; "
-                "take the "
-                f"first rows of the result when its chunk sizes are known"
+                f"take the first rows of the result when its chunk sizes are known"
             )
     rows, ((shape, kind),) = spec.blocks, outputs
     source = x

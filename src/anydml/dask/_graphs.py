@@ -25,9 +25,6 @@ Chunks = tuple[tuple[int, ...], ...]
 Layer = dict[Any, Any]
 Position = tuple[int, ...]
 
-POSITION: Final = 8
-"""Bytes of a position."""
-
 SMALL: Final = 2**20
 """Bytes up to which a chunk of one value may be larger than the chunks of an array."""
 
@@ -110,9 +107,8 @@ def choose_chunks(shape: tuple[int, ...], bytes_per_index: int, min_bytes: int) 
     What those of a chunk name together is no larger than `min_bytes` bytes, or than a chunk as
     Dask's configuration has it (``array.chunk-size``).
     """
-    limit = max(min_bytes, parse_bytes(config.get("array.chunk-size"))) // max(
-        bytes_per_index, POSITION
-    )
+    limit = max(min_bytes, parse_bytes(config.get("array.chunk-size")))
+    limit //= max(bytes_per_index, 8)  # a position has 8 bytes
     chunks: Chunks = normalize_chunks(
         ("auto",) * len(shape), shape, limit=max(1, limit), dtype=np.dtype(np.uint8)
     )

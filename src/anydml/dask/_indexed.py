@@ -49,25 +49,20 @@ class _Places:
         rank = indices.ndim - tuples
         held = not _graphs.is_lazy(indices)
         own = [axis for axis in range(rank) if axis not in self.aligned]
-        cut: Any = dict.fromkeys(own)
+        cut: Any = {}
         if held:
             shape = tuple(indices.shape[axis] for axis in own)
             others = [sizes for axis, sizes in enumerate(x.chunks) if axis not in self.indexed_axes]
             bytes_per_index = _graphs.size_of(x, tuple(others))
-            cut = dict(
-                zip(
-                    own,
-                    _graphs.choose_chunks(shape, bytes_per_index, _graphs.size_of(x)),
-                    strict=True,
-                )
-            )
+            found = _graphs.choose_chunks(shape, bytes_per_index, _graphs.size_of(x))
+            cut = dict(zip(own, found, strict=True))
         elif spec.blocks.writes and len(own) > 1:
             last = (*indices.chunks[:rank], *((size,) for size in indices.shape[rank:]))
             indices = _graphs.in_order(_graphs.rechunked(indices, last), rank)
         self.outer: Chunks = tuple(
             _limited(x.chunks[self.aligned[axis]], indices.shape[axis])
             if axis in self.aligned
-            else cut[axis] or indices.chunks[axis]
+            else (cut[axis] if held else indices.chunks[axis])
             for axis in range(rank)
         )
         chunks = (*self.outer, *((size,) for size in indices.shape[rank:]))

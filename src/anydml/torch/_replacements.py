@@ -26,12 +26,7 @@ _KERNEL_TYPES: Final = frozenset(getattr(torch, name) for name in ("bool", *NUMB
 _MOVED_TYPES: Final = _KERNEL_TYPES | {torch.complex64, torch.complex128}
 
 # PyTorch's words for reductions.
-_REDUCTIONS: Final = {
-    **{theirs: own for own, theirs in REDUCTIONS.items() if theirs != own},
-    "add": "add",
-    "multiply": "mul",
-    "mean": "mean",
-}
+_REDUCTIONS: Final = {theirs: own for own, theirs in REDUCTIONS.items()} | {"multiply": "mul"}
 
 
 # ---- types that kernels lack --------------------------------------------------------------------
@@ -267,16 +262,15 @@ def _to(function: Callable[..., Any]) -> Callable[..., Any]:
     """The variant that writes to ``out=``."""
 
     def run(*arguments: Any, **keywords: Any) -> Any:
-        names = [name for name in ("values", "indices", "out") if name in keywords]
-        targets = [keywords.pop(name) for name in names]
+        names = ("values", "indices", "out")
+        targets = [keywords.pop(name) for name in names if name in keywords]
+        several = len(targets) > 1
         results = function(*arguments, **keywords)
-        for target, result in zip(
-            targets, results if len(targets) > 1 else (results,), strict=True
-        ):
+        for target, result in zip(targets, results if several else (results,), strict=True):
             if target.shape != result.shape:
                 target.resize_(result.shape)
             target.copy_(result)
-        return tuple(targets) if len(targets) > 1 else targets[0]
+        return tuple(targets) if several else targets[0]
 
     return run
 
