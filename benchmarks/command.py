@@ -231,10 +231,10 @@ def run_case(
     entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
     if not case.dispatch:
         entered += [c for peer in contenders for c in peer.contestants(job)]
-    for contestant in entered:
+    into = _into(job, contenders) if suite.into else []
+    for contestant in (*entered, *into):
         if not contestant.problem:
             contestant.pass_gate(gate)
-    into = _into(job, gate, contenders) if suite.into else []
     del gate
     traffic = job.traffic
     copies = place.copies(traffic) if traffic >= report.SMALLEST_COPY else []
@@ -246,12 +246,7 @@ def run_case(
     return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic, into)
 
 
-def _into(job: Job, gate: Gate, contenders: Sequence[peers.Peer]) -> list[Contestant]:
+def _into(job: Job, contenders: Sequence[peers.Peer]) -> list[Contestant]:
     """Whoever can write into arrays that are there, each with arrays of its own."""
-    entered = [ours.function(job, outputs(job))]
-    for peer in contenders:
-        entered += peer.contestants(job, outputs(job))
-    for contestant in entered:
-        if not contestant.problem:
-            contestant.pass_gate(gate)
-    return entered
+    others = [c for peer in contenders for c in peer.contestants(job, outputs(job))]
+    return [ours.function(job, outputs(job)), *others]

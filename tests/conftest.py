@@ -16,7 +16,7 @@ _COMMON = {
     "report_multiple_bugs": False,
 }
 _SAME = {"derandomize": True, "database": None, **_COMMON}
-settings.register_profile("default", max_examples=15, **_SAME)
+settings.register_profile("default", max_examples=10, **_SAME)
 settings.register_profile("thorough", max_examples=60, **_SAME)
 settings.register_profile("brief", max_examples=8, **_SAME)
 settings.register_profile("explore", max_examples=300, **_COMMON)

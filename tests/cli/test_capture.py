@@ -272,6 +272,7 @@ def test_every_operator_comes_back(printed):
         assert dml.from_json(json.loads(line)) == desc
 
 
+@pytest.mark.slow
 def test_a_value_that_no_enumeration_has_is_named(printed, tmp_path, capsys):
     desc = next(examples_of(dml.TopK1)).desc
     program = Program()

@@ -160,7 +160,17 @@ for module in (types.ModuleType(NAME), odd, failing, MagicMock(), None, np):
 """
 
 
-@pytest.mark.parametrize("name", ["torch", "jax", "jax.core", "cupy", "dask.array", "ml_dtypes"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch",
+        "dask.array",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("jax", "jax.core", "cupy", "ml_dtypes")
+        ),
+    ],
+)
 def test_modules_with_a_librarys_name(name):
     code = f"NAME = {name!r}\n{ODD_MODULES}"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

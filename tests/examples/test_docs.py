@@ -37,19 +37,29 @@ def with_blocks(*kinds):
     return [page for page in PAGES if blocks(page, *kinds)]
 
 
-PYTHON = [
-    pytest.param(text, id=f"{name(page)}-{i}")
-    for page in PAGES
-    for i, text in enumerate(blocks(page, "python"))
-]
+def python_blocks():
+    """The blocks of each page, by the libraries that they need: a process for each of these."""
+    found = {}
+    for page in PAGES:
+        for text in blocks(page, "python"):
+            found.setdefault((page, tuple(needed(text))), []).append(text)
+    return [
+        pytest.param(libraries, texts, id="-".join((name(page), *libraries)))
+        for (page, libraries), texts in found.items()
+    ]
 
 
-@pytest.mark.parametrize("text", PYTHON)
-def test_python_blocks_run(text, tmp_path):
-    for package in needed(text):
+@pytest.mark.parametrize(("libraries", "texts"), python_blocks())
+def test_python_blocks_run(libraries, texts, tmp_path):
+    for package in libraries:
         if not find_spec(package):
             pytest.skip(f"{package} is not installed")
-    done = run_python("-c", text, cwd=tmp_path, strict=not needed(text))
+    lines = ["import os"]
+    for i, text in enumerate(texts):  # each in a folder and with names of its own
+        (tmp_path / str(i)).mkdir()
+        lines.append(f"os.chdir({str(tmp_path / str(i))!r})")
+        lines.append(f"exec(compile({text!r}, 'block {i}', 'exec'), {{'__name__': '__main__'}})")
+    done = run_python("-c", "\n".join(lines), strict=not libraries)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -536,4 +536,7 @@ def test_wrong_usage(program, arguments):
     done = program("", *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: python -m anydml.pydirectml [--save-outputs DIR] SCRIPT")
+
+
+def test_help(program):
     assert program("", "--help").returncode == 0

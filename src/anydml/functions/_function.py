@@ -109,12 +109,12 @@ class FunctionSpec:
     """The attributes of a call: the kernel's in its own order, then those of the function alone."""
     prepare: Callable[..., Call]
     """``prepare(lib, *arguments)``: checks the function's arguments, and returns a `Call`."""
-    as_arrays: Callable[..., tuple[Array, ...]]
-    """``as_arrays(lib, *arguments)``: the operands as arrays of the library, which is the first
-    thing that `prepare` does; for a library that compiles the rest."""
     batch: Callable[..., tuple[Sequence[Array], Sequence[int]]]
     """``batch(lib, operands, dims, size, attributes)``: the call with one more axis, at `dims` of
     the operands (None: the same for the whole batch); returns results and their axes."""
+    as_arrays: Callable[..., tuple[Array, ...]] = lambda lib, x, *others: (lib.array(x, "x"),)
+    """``as_arrays(lib, *arguments)``: the operands as arrays of the library, which is the first
+    thing that `prepare` does; for a library that compiles the rest."""
     derivatives: Derivatives | None = None
     results: tuple[str, ...] = ("x",)
     """For each result, the operand or the attribute that names its type."""

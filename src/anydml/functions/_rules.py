@@ -134,11 +134,6 @@ def clamped(lib: Library, indices: Array, size: Any, clamp: bool) -> Array:
 # ---- operands as arrays of the library -----------------------------------------------------------
 
 
-def one_array(lib: Library, x: Any, *others: Any) -> tuple[Array]:
-    """Convert the operand `x`."""
-    return (lib.array(x, "x"),)
-
-
 def array_and_indices(lib: Library, x: Any, indices: Any, *others: Any) -> tuple[Array, Array]:
     """Convert the operands of gathers."""
     data = lib.array(x, "x")

@@ -29,7 +29,6 @@ CAST: Final = FunctionSpec(
     ("x",),
     {"to": "type"},
     _prepare,
-    rules.one_array,
     batch=rules.batch_by("cast"),
     derivatives=Derivatives(_gradient, rules.linear("cast")),
     results=("to",),

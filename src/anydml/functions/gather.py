@@ -64,7 +64,7 @@ GATHER: Final = FunctionSpec(
     ("x", "indices"),
     {"axis": "integer", "clamp": "flag"},
     _prepare,
-    rules.array_and_indices,
+    as_arrays=rules.array_and_indices,
     batch=_batch,
     derivatives=Derivatives(_gradient, rules.linear("gather"), rules.saves_second),
     blocks=Indexed(lambda operands, a: (a["axis"], (None,), False)),

@@ -61,7 +61,7 @@ GATHER_ELEMENTS: Final = FunctionSpec(
     ("x", "indices"),
     {"axis": "integer", "clamp": "flag"},
     _prepare,
-    rules.array_and_indices,
+    as_arrays=rules.array_and_indices,
     batch=rules.batch_along("gather_elements"),
     derivatives=Derivatives(_gradient, rules.linear("gather_elements"), rules.saves_second),
     blocks=Indexed(point_along),

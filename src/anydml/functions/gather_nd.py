@@ -45,7 +45,7 @@ GATHER_ND: Final = FunctionSpec(
     ("x", "indices"),
     {"batch_dims": "integer", "clamp": "flag"},
     _prepare,
-    rules.array_and_indices,
+    as_arrays=rules.array_and_indices,
     batch=rules.batch_along("gather_nd", "batch_dims"),
     derivatives=Derivatives(_gradient, rules.linear("gather_nd"), rules.saves_second),
     blocks=Indexed(lambda operands, a: point_by_tuples(operands, a["batch_dims"])),

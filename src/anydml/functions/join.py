@@ -45,7 +45,7 @@ JOIN: Final = FunctionSpec(
     ("arrays",),
     {"axis": "integer"},
     _prepare,
-    _as_arrays,
+    as_arrays=_as_arrays,
     batch=rules.batch_along("join"),
     derivatives=Derivatives(_gradient, rules.linear("join")),
     results=("arrays",),

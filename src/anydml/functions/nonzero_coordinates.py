@@ -116,7 +116,6 @@ NONZERO_COORDINATES: Final = FunctionSpec(
         "fill_value": ("integer", 0),
     },
     _prepare,
-    rules.one_array,
     batch=_batch,
     results=("index_dtype",),
     program=_program,

@@ -78,7 +78,7 @@ ONE_HOT: Final = FunctionSpec(
     ("indices", "values"),
     {"axis": "integer", "depth": "size", "inserts": "flag"},
     _prepare,
-    _as_arrays,
+    as_arrays=_as_arrays,
     batch=_batch,
     derivatives=Derivatives(_gradient, rules.linear("one_hot"), lambda a: ((0,), ()), of=(1,)),
     results=("values",),

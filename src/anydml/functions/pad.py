@@ -136,7 +136,6 @@ PAD: Final = FunctionSpec(
     ("x",),
     {"mode": "word", "constant": "number", "starts": "sizes", "ends": "sizes"},
     _prepare,
-    rules.one_array,
     batch=rules.batch_by("pad", _widen),
     derivatives=Derivatives(_gradient, rules.linear("pad", constant=0)),
     bounds=lambda operands, a: [size >= 0 for size in (*a["starts"], *a["ends"])],

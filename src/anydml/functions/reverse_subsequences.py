@@ -67,7 +67,7 @@ REVERSE_SUBSEQUENCES: Final = FunctionSpec(
     ("x", "lengths"),
     {"axis": "integer"},
     _prepare,
-    rules.array_and_lengths,
+    as_arrays=rules.array_and_lengths,
     batch=rules.batch_along("reverse_subsequences"),
     derivatives=Derivatives(_gradient, rules.linear("reverse_subsequences"), rules.saves_second),
     program=_program,

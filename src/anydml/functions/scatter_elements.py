@@ -57,7 +57,7 @@ SCATTER_ELEMENTS: Final = FunctionSpec(
     ("x", "indices", "updates"),
     {"axis": "integer", **_scatter.KINDS},
     _prepare,
-    _scatter.as_arrays,
+    as_arrays=_scatter.as_arrays,
     batch=rules.batch_along("scatter_elements"),
     derivatives=_scatter.DERIVATIVES,
     program=_scatter.program,

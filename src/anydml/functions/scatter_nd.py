@@ -44,7 +44,7 @@ SCATTER_ND: Final = FunctionSpec(
     ("x", "indices", "updates"),
     _scatter.KINDS,
     _prepare,
-    _scatter.as_arrays,
+    as_arrays=_scatter.as_arrays,
     batch=_batch,
     derivatives=_scatter.DERIVATIVES,
     program=_scatter.program,

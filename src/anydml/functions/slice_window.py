@@ -79,7 +79,6 @@ SLICE_WINDOW: Final = FunctionSpec(
     ("x",),
     {"starts": "sizes", "sizes": "sizes", "strides": "integers"},
     _prepare,
-    rules.one_array,
     batch=rules.batch_by("slice_window", _widen),
     derivatives=Derivatives(_gradient, rules.linear("slice_window")),
     bounds=_bounds,

@@ -121,7 +121,6 @@ SPLIT: Final = FunctionSpec(
     ("x",),
     {"axis": "integer", "sizes": "sizes"},
     _prepare,
-    rules.one_array,
     batch=rules.batch_along("split"),
     derivatives=Derivatives(_gradient, rules.linear("split")),
     bounds=lambda operands, a: (

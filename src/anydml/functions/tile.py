@@ -53,7 +53,6 @@ TILE: Final = FunctionSpec(
     ("x",),
     {"repeats": "sizes"},
     _prepare,
-    rules.one_array,
     batch=rules.batch_by("tile", lambda a, size: {"repeats": (1, *a["repeats"])}),
     derivatives=Derivatives(_gradient, rules.linear("tile")),
     bounds=lambda operands, a: [count >= 0 for count in a["repeats"]],
