@@ -328,7 +328,7 @@ class CudaExecutable:
         computed = False
         for call in program.calls:
             computed = computed or is_computed(call.kernel)
-            if not is_computed(call.kernel) and call.kernel not in _cuda().kernels():
+            if not is_computed(call.kernel) and call.kernel not in native.kernels():
                 raise MissingKernelError(call.source or program.name, "CUDA")
         self._runs: Mapping[str, Step] = {}
         if computed:
