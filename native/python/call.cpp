@@ -12,10 +12,10 @@
 // - run and run_measured: by name, on operands that Python has checked, into outputs of the caller.
 //   They are validated again, because they can have changed since.
 //
-// `out` is None for new results, else the operand to write to, or a list of them. The class of
-// several results may be named beside the kernel. The first two return None where anything is
-// unusual, a shape rule declines or an index is bad: no memory that a caller sees has been written
-// then. The general path finds out why.
+// `out` is None if the call allocates its results; otherwise it is the array to write to, or a list
+// of arrays. The class of several results may be named beside the kernel. The first two return None
+// where anything is unusual, a shape rule declines or an index is bad: no memory that a caller sees
+// has been written then. The general path finds out why.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>

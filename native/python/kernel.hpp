@@ -182,6 +182,7 @@ const Operand* make_outside(cuda::Queue& queue, const Make& make, Int size) {
   return result;
 }
 
+// How a kernel runs: on the CPU, and on a GPU.
 struct Runs {
   // Returns -1, the position of the first bad index (Kernel::checks_indices), or kDeclined if a
   // function call turns out to be unusual. Releases the interpreter lock where that pays off.

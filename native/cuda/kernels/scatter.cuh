@@ -97,7 +97,7 @@ constexpr unsigned kNoKey = 0xFFFFFFFFu;
 // What is known of updates of few slices: their keys, bits of slices, and a map of the last update,
 // counted from 1, of each slice that several updates name, which is undefined elsewhere.
 struct Marks {
-  Offset share;  // of 2^32 blocks that mark or copy, those that mark, until all updates are marked
+  Offset share;  // how many of 2^32 blocks mark, until all updates are marked; others copy
   unsigned count;
   unsigned lines;      // of 16 bytes: the number below, and the bits
   unsigned* repeats;   // not 0 if several updates name one slice

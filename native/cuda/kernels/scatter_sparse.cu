@@ -27,7 +27,7 @@ __device__ bool set_bit(unsigned* bits, unsigned slice) {
   unsigned* const word = bits + slice / 32;
   return (__ldcg(word) & bit) != 0 || (atomicOr(word, bit) & bit) != 0;
 }
-// Once all are marked.
+// Whether several updates name a slice; to be called once all are marked.
 __device__ bool is_repeated(const Marks& marks, unsigned slice) {
   return (marks.repeated[slice / 32] >> (slice & 31) & 1) != 0;
 }
@@ -63,8 +63,9 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
 }
 
 // Blocks between those for updates copy `bytes` bytes at addresses of whole lines: if no index is
-// bad, where an earlier kernel has checked them. So fewer updates of one slice meet. Places of the
-// tuples: in the indices, and what the key begins with.
+// bad, where an earlier kernel has checked them. Fewer updates are then marked at a time, so that
+// fewer atomic operations wait for the same word. Places of the tuples: in the indices, and what
+// the key begins with.
 extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_mark(const char* indices, const __grid_constant__ Tuples tuples,
                  const __grid_constant__ Places places, const __grid_constant__ Marks marks,
@@ -100,9 +101,9 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
   bad.publish(report);
 }
 
-// Nothing is put if an index is bad. The last update is first, because what is later than the last
-// one known is written with an atomic operation. Places: `outer` of slices in the output, `from` of
-// updates.
+// Nothing is put if an index is bad. The first threads take the last updates: most of the others
+// then read that a later update of their slice is known, and need no atomic operation. Places:
+// `outer` of slices in the output, `from` of updates.
 extern "C" __global__ void __launch_bounds__(kScatterThreads)
     scatter_put(const __grid_constant__ Marks marks, char* output, const char* updates,
                 const __grid_constant__ Slices slices, const __grid_constant__ Places outer,
