@@ -10,7 +10,8 @@
 //   order, with a number in place of an attribute of two; then the sizes of a list of results, and
 //   the type of a result or its code.
 // - run and run_measured: by name, on operands that Python has checked, into outputs of the caller.
-//   They are validated again, because they can have changed since.
+//   They are validated again, because they can have changed since. Without `place` they are NumPy's
+//   arrays, with it described memory of a GPU.
 //
 // `out` is None if the call allocates its results; otherwise it is the array to write to, or a list
 // of arrays. The class of several results may be named beside the kernel. The first two return None
@@ -501,31 +502,49 @@ class Operands {
   Members held_[2];
 };
 
-Int run_into(const std::string& name, Library& library, nb::handle inputs, nb::handle outputs,
-             const nb::dict& attributes, bool output_is_private, int threads,
-             const cuda::CallName* indices = nullptr) {
+// Where the operands of a call lie: NumPy's arrays for None, else described memory of a GPU.
+template <class Body>
+auto at_place(nb::handle place, Body&& body) {
+  Arrays arrays;
+  DescribedMemory described;
+  Library& library = place.is_none() ? static_cast<Library&>(arrays) : described;
+  if (!place_of(place.ptr(), library.place)) raise_argument("place: expected (device, stream)");
+  return body(library);
+}
+
+// `indices`, for messages of a GPU: the name of the index operand, and the number of leading sizes
+// of 1 that it and the data have and the kernel does not see; None for the name that array
+// functions use.
+Int run_by_name(const std::string& name, nb::handle inputs, nb::handle outputs,
+                const nb::dict& attributes, bool output_is_private, int threads, nb::handle place,
+                nb::handle indices) {
   const Kernel& kernel = find_kernel(name);
-  return translate_exceptions(kernel.name, [&] {
+  cuda::CallName call_name;
+  if (!indices.is_none()) {
+    const auto parts = nb::cast<nb::tuple>(indices);
+    call_name = {nb::cast<std::string>(parts[0]), nb::cast<int>(parts[1]), nb::cast<int>(parts[2])};
+  }
+  const auto run_at = [&](Library& library) {
     Operands operands(kernel, library);
     operands.add(inputs, kernel.inputs, kernel.list == Lists::inputs, false);
     operands.add(outputs, kernel.outputs, kernel.list == Lists::outputs, true);
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
     const Call call = operands.call(numbers, threads, output_is_private);
     raise_if_invalid(kernel, validate(kernel, call));
-    const Int bad = run(kernel, call, library.place, indices);
-    if (bad == kDeclined) refuse(kernel, "expected operands that do not change during the call");
-    return bad;
-  });
+    return run(kernel, call, library.place, indices.is_none() ? nullptr : &call_name);
+  };
+  const Int bad = translate_exceptions(kernel.name, [&] { return at_place(place, run_at); });
+  if (bad == kDeclined) refuse(kernel, "expected operands that do not change during the call");
+  return bad;
 }
 
 // Calls a kernel whose output size depends on the data. `make` allocates an array of a given size,
 // which is returned.
-nb::object measure(const std::string& name, Library& library, nb::handle input,
-                   const nb::dict& attributes, const nb::object& make, int threads) {
+nb::object measure_by_name(const std::string& name, nb::handle input, const nb::dict& attributes,
+                           const nb::object& make, int threads, nb::handle place) {
   const Kernel& kernel = find_kernel(name);
-  return translate_exceptions(kernel.name, [&] {
-    if (!kernel.measured)
-      refuse(kernel, "the size of this kernel's output is known before it runs");
+  if (!kernel.measured) refuse(kernel, "the size of this kernel's output is known before it runs");
+  const auto measure_at = [&](Library& library) {
     Operands operands(kernel, library);
     operands.add(nb::make_tuple(input), kernel.inputs, false, false);
     const std::vector<Int> numbers = numbers_of(kernel, attributes);
@@ -540,46 +559,8 @@ nb::object measure(const std::string& name, Library& library, nb::handle input,
       return call.operands + kernel.inputs;
     });
     return output;
-  });
-}
-
-Int run_by_name(const std::string& name, nb::handle inputs, nb::handle outputs,
-                const nb::dict& attributes, bool output_is_private, int threads) {
-  Arrays library;
-  return run_into(name, library, inputs, outputs, attributes, output_is_private, threads);
-}
-
-nb::object measure_by_name(const std::string& name, nb::handle input, const nb::dict& attributes,
-                           const nb::object& make, int threads) {
-  Arrays library;
-  return measure(name, library, input, attributes, make, threads);
-}
-
-DescribedMemory memory_at(int device, std::uintptr_t stream) {
-  DescribedMemory library;
-  library.place = {device, reinterpret_cast<void*>(stream)};
-  return library;
-}
-
-// `indices`: the name of the index operand in messages, and the number of leading sizes of 1 that
-// it and the data have and the kernel does not see; None for the name that array functions use.
-void run_on_gpu(const std::string& name, int device, std::uintptr_t stream, nb::handle inputs,
-                nb::handle outputs, const nb::dict& attributes, bool output_is_private,
-                nb::handle indices) {
-  DescribedMemory library = memory_at(device, stream);
-  cuda::CallName call_name;
-  if (!indices.is_none()) {
-    const auto parts = nb::cast<nb::tuple>(indices);
-    call_name = {nb::cast<std::string>(parts[0]), nb::cast<int>(parts[1]), nb::cast<int>(parts[2])};
-  }
-  run_into(name, library, inputs, outputs, attributes, output_is_private, 1,
-           indices.is_none() ? nullptr : &call_name);
-}
-
-nb::object measure_on_gpu(const std::string& name, int device, std::uintptr_t stream,
-                          nb::handle input, const nb::dict& attributes, const nb::object& make) {
-  DescribedMemory library = memory_at(device, stream);
-  return measure(name, library, input, attributes, make, 1);
+  };
+  return translate_exceptions(kernel.name, [&] { return at_place(place, measure_at); });
 }
 
 // ---- Python -------------------------------------------------------------------------------------
@@ -667,8 +648,10 @@ void bind_call(nb::module_& module) {
              nb::arg("kind").none() = nb::none());
   module.def("shapes", &shapes);
   module.def("use_threads", &use_threads);
-  module.def("run", &run_by_name);
-  module.def("run_measured", &measure_by_name);
+  module.def("run", &run_by_name, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg("place").none() = nb::none(), nb::arg("indices").none() = nb::none());
+  module.def("run_measured", &measure_by_name, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg("place").none() = nb::none());
   module.def("kernels", [] {
     nb::list names;
     for (const Kernel& kernel : all_kernels()) names.append(kernel.name);
@@ -681,10 +664,6 @@ void bind_call(nb::module_& module) {
     const Int code = code_of_descr(reinterpret_cast<PyArray_Descr*>(dtype.ptr()));
     return code < 0 ? nb::none() : nb::object(nb::int_(code));
   });
-  nb::module_ cuda = nb::borrow<nb::module_>(module.attr("cuda"));
-  cuda.def("run", &run_on_gpu, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-           nb::arg(), nb::arg().none());
-  cuda.def("run_measured", &measure_on_gpu);
 }
 
 }  // namespace anydml::python

@@ -1,6 +1,7 @@
 // The fast path of compiled operators: bindings that are plain NumPy arrays of the descriptor's
 // sizes and types are checked and run without leaving native code.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -24,31 +25,23 @@ struct Slot {
 
 class CompiledCall {
  public:
-  // operator_name: for messages; tensors: (name, list_position, output, data_type, sizes, padding)
-  // for each, inputs first; in_place: the output may share the first input's memory. Raises
-  // ArgumentError if the tensors do not fit together. Every dispatch binds arrays of exactly these
-  // sizes, so the checks here need not be repeated.
-  CompiledCall(std::string operator_name, const std::string& kernel, nb::sequence tensors,
-               const nb::dict& attributes, bool in_place)
+  using Fields = std::tuple<nb::str, int, bool, int, std::vector<Int>, int>;  // as in Slot
+
+  // operator_name: for messages; tensors: inputs first; in_place: the output may share the first
+  // input's memory. Raises ArgumentError if the tensors do not fit together. Every dispatch binds
+  // arrays of exactly these sizes, so the checks here need not be repeated.
+  CompiledCall(std::string operator_name, const std::string& kernel,
+               const std::vector<Fields>& tensors, const nb::dict& attributes, bool in_place)
       : operator_name_(std::move(operator_name)),
         kernel_(find_kernel(kernel)),
         numbers_(numbers_of(kernel_, attributes)),
         in_place_(in_place) {
-    for (nb::handle item : tensors) {
-      nb::tuple fields = nb::cast<nb::tuple>(item);
-      Slot slot;
-      PyObject* name = fields[0].inc_ref().ptr();
-      PyUnicode_InternInPlace(&name);
-      slot.name = nb::steal(name);
-      slot.list_position = nb::cast<int>(fields[1]);
-      slot.output = nb::cast<bool>(fields[2]);
-      slot.type = nb::cast<int>(fields[3]);
-      for (nb::handle size : nb::cast<nb::sequence>(fields[4]))
-        slot.sizes.push_back(nb::cast<Int>(size));
-      slot.padding = nb::cast<int>(fields[5]);
-      if (slot.list_position <= 0) ++names_;
-      (slot.list_position >= 0 ? list_count_ : operand_count_) += 1;
-      slots_.push_back(std::move(slot));
+    for (const auto& [name, list_position, output, type, sizes, padding] : tensors) {
+      PyObject* interned = name.inc_ref().ptr();
+      PyUnicode_InternInPlace(&interned);
+      slots_.push_back({nb::steal(interned), list_position, output, type, sizes, padding});
+      if (list_position <= 0) ++names_;
+      (list_position >= 0 ? list_count_ : operand_count_) += 1;
     }
     if (const char* const wrong = check()) raise_argument(operator_name_ + ": " + wrong);
   }
@@ -167,7 +160,8 @@ class CompiledCall {
 
 void bind_compiled_call(nb::module_& module) {
   nb::class_<CompiledCall>(module, "CompiledCall")
-      .def(nb::init<std::string, const std::string&, nb::sequence, const nb::dict&, bool>())
+      .def(nb::init<std::string, const std::string&, const std::vector<CompiledCall::Fields>&,
+                    const nb::dict&, bool>())
       .def("dispatch", &CompiledCall::dispatch);
 }
 

@@ -306,7 +306,7 @@ std::vector<Int> numbers_of(const Kernel& kernel, const nanobind::dict& attribut
 // The thread limit of a call outside every num_threads block.
 int threads_of_process();
 
-void bind_call(nanobind::module_& module);  // after bind_cuda
+void bind_call(nanobind::module_& module);
 void bind_numpy(nanobind::module_& module);
 void bind_tensors(nanobind::module_& module);
 void bind_compiled_call(nanobind::module_& module);

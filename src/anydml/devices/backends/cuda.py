@@ -216,16 +216,15 @@ class CudaKernels:
     ) -> None:
         # `indices`: how messages call the operand with indices; leading sizes of 1 of the data and
         # of the indices that messages count and kernels do not see.
-        self._device = device
-        self._stream = stream
+        configure()
+        self._place = device, stream
         self._indices = indices
 
     def execute(self, kernel: str, inputs: Sequence[Any], outputs: Sequence[Any],
                 attributes: Mapping[str, Any], private: bool, threads: int) -> int:  # fmt: skip
         """Put a kernel's work into the stream; -1, as bad indices are found later."""
         operands = [list(map(_operand, side)) for side in (inputs, outputs)]
-        _cuda().run(kernel, self._device, self._stream, *operands, dict(attributes), private,
-                    self._indices)  # fmt: skip
+        native.run(kernel, *operands, dict(attributes), private, 1, self._place, self._indices)
         return -1
 
     def run_measured(self, kernel: str, x: Any, attributes: Mapping[str, Any],
@@ -237,14 +236,12 @@ class CudaKernels:
             buffers.append(make(size))
             return _operand(buffers[0])
 
-        _cuda().run_measured(
-            kernel, self._device, self._stream, _operand(x), dict(attributes), operand
-        )
+        native.run_measured(kernel, _operand(x), dict(attributes), operand, 1, self._place)
         return buffers[0]
 
     def wait(self) -> None:
         """Wait for the stream, and raise what the calls in it have found."""
-        _cuda().synchronize(self._device, self._stream)
+        _cuda().synchronize(*self._place)
 
 
 def kernels_for(arrays: Sequence[Any]) -> CudaKernels:
