@@ -23,6 +23,24 @@ bool lacks_elements(const Call& call, const Layout& lookup, Int size) {
   return call.numbers[1] != static_cast<Int>(OutOfRange::raise) && size == 0 && lookup.count() != 0;
 }
 
+// What the three have in common.
+template <class Plan, auto launch>
+Kernel gathering(const char* name, const char* number, const char* (*shape)(const Call&, Results&),
+                 bool (*attribute_numbers)(const FunctionCall&, Int*, Results&)) {
+  return {
+      .name = name,
+      .inputs = 2,
+      .outputs = 1,
+      .attributes = {{number}, {"clamp", &kModes}},
+      .shape = shape,
+      .runs = planned<plan_of<Plan>, launch>(),
+      .arguments = {{Argument::integer}, {Argument::word, &kModes}},
+      .attribute_numbers = attribute_numbers,
+      .variants = cuda::gather_variants,
+      .checks_indices = true,
+  };
+}
+
 // ---- gather -------------------------------------------------------------------------------------
 
 const char* shape(const Call& call, Results& results) {
@@ -41,18 +59,8 @@ const char* shape(const Call& call, Results& results) {
   return nullptr;
 }
 
-const Registration gather{{
-    .name = "gather",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes = {{"axis"}, {"clamp", &kModes}},
-    .shape = shape,
-    .runs = planned<plan_of<GatherPlan>, cuda::gather>(),
-    .arguments = {{Argument::integer}, {Argument::word, &kModes}},
-    .attribute_numbers = axis_numbers<2>,
-    .variants = cuda::gather_variants,
-    .checks_indices = true,
-}};
+const Registration gather{
+    gathering<GatherPlan, cuda::gather>("gather", "axis", shape, axis_numbers<2>)};
 
 // ---- gather_elements ----------------------------------------------------------------------------
 
@@ -70,18 +78,8 @@ const char* elements_shape(const Call& call, Results& results) {
   return nullptr;
 }
 
-const Registration gather_elements{{
-    .name = "gather_elements",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes = {{"axis"}, {"clamp", &kModes}},
-    .shape = elements_shape,
-    .runs = planned<plan_of<GatherElementsPlan>, cuda::gather_elements>(),
-    .arguments = {{Argument::integer}, {Argument::word, &kModes}},
-    .attribute_numbers = axis_numbers<2>,
-    .variants = cuda::gather_variants,
-    .checks_indices = true,
-}};
+const Registration gather_elements{gathering<GatherElementsPlan, cuda::gather_elements>(
+    "gather_elements", "axis", elements_shape, axis_numbers<2>)};
 
 // ---- gather_nd ----------------------------------------------------------------------------------
 
@@ -112,18 +110,8 @@ bool nd_numbers(const FunctionCall& call, Int* numbers, Results&) {
   return true;
 }
 
-const Registration gather_nd{{
-    .name = "gather_nd",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes = {{"batch_dims"}, {"clamp", &kModes}},
-    .shape = nd_shape,
-    .runs = planned<plan_of<GatherNdPlan>, cuda::gather_nd>(),
-    .arguments = {{Argument::integer}, {Argument::word, &kModes}},
-    .attribute_numbers = nd_numbers,
-    .variants = cuda::gather_variants,
-    .checks_indices = true,
-}};
+const Registration gather_nd{
+    gathering<GatherNdPlan, cuda::gather_nd>("gather_nd", "batch_dims", nd_shape, nd_numbers)};
 
 }  // namespace
 }  // namespace anydml::python

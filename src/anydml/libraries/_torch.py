@@ -56,7 +56,8 @@ def as_operand(value: Any, name: str) -> tuple[Array, Wrap]:
     dtype = _types(torch)[0].get(value.dtype)
     if dtype is None:
         raise ArgumentTypeError(
-            f"{name}: expected one of {_TYPES}, got {value.dtype}; convert it with .to(..)"
+            f"{name}: expected one of {', '.join(map(str, _types(torch)[0]))}, got {value.dtype}; "
+            f"convert it with .to(..)"
         )
     if value.device.type == "cuda":
         array: Any = _on_cuda(torch, value, dtype)
@@ -94,12 +95,6 @@ def promoted(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 def bump_version(value: Any) -> None:
     """Bump the version counter: a gradient that would need the old values is refused."""
     sys.modules["torch"].autograd.graph.increment_version(value)
-
-
-_TYPES = (
-    "bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, "
-    "float64, complex64, complex128, floats of 8 bits"
-)
 
 
 def _storage(torch: Any, value: Any, name: str) -> Any:
