@@ -12,7 +12,7 @@ from anydml.devices.backends._computed import computed_step
 from anydml.engines._numpy import NumpyEngine
 from support import Flavour
 from support.choices import Seeded
-from support.computed import KINDS
+from support.computed import KINDS, bindings
 from support.descriptors import descriptor
 from support.on_xla import check
 
@@ -53,6 +53,37 @@ def test_every_kind(name):
 def test_many_of_every_kind(name):
     for seed in range(6, 40):
         check("onnxruntime", NAMES[name], seed, Flavour)
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("CONVOLUTION", 32),  # its start padding is more than the array
+        ("DYNAMIC_QUANTIZE_LINEAR", 21),  # more axes than can be pooled
+        ("ELEMENT_WISE_POW", 30),  # 0 as an exponent of a signalling NaN
+    ],
+)
+def test_rare_descriptors(name, seed):
+    check("onnxruntime", NAMES[name], seed, Flavour)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_transposed_convolutions_that_leave_padding_alone(size, stride):
+    start, more = (size - 1) * stride + 2, 4
+    sizes = {
+        "input_tensor": (2, 1, 1, size), "filter_tensor": (1, 1, 1, 1),
+        "output_tensor": (2, 1, 1, (size - 1) * stride + 1 - start + more),
+    }  # fmt: skip
+    desc = dml.Convolution(
+        **{name: dml.TensorDesc("FLOAT32", shape) for name, shape in sizes.items()},
+        mode="CROSS_CORRELATION", direction="BACKWARD", dilations=(1, 1), group_count=1,
+        strides=(1, stride), start_padding=(0, start), end_padding=(0, 0),
+        output_padding=(0, more),
+    )  # fmt: skip
+    data = np.ones(sizes["input_tensor"], np.float32), np.full((1, 1, 1, 1), 3, np.float32)
+    compiled = dml.Device("onnxruntime").create_operator(desc).compile()
+    assert not compiled(**bindings(desc, data)).any()
 
 
 def test_what_is_traced_is_not_computed_by_numpy(monkeypatch):

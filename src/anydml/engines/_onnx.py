@@ -23,6 +23,7 @@ from anydml.engines._onnx_arrays import (
     is_traced,
     padded,
     product,
+    repeated,
     typed,
     working_type,
 )
@@ -106,8 +107,10 @@ class OnnxEngine:
                 )  # fmt: skip
             return _by_taps(x, w, axes, groups) if whole is None else whole
         crops = [(min(low, 0), min(high, 0)) for low, high in pads]
-        x = padded(x, [(0, 0), (0, 0), *crops], 0)
         shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
+        if any(n + sum(pair) < 1 for n, pair in zip(x.shape[2:], crops, strict=True)):
+            return repeated(np.zeros((), x.dtype), shape)  # windows hold padding alone
+        x = padded(x, [(0, 0), (0, 0), *crops], 0)
         return emit(
             "Conv", (x, w), x.dtype, shape, strides=tuple(strides), dilations=tuple(dilations),
             pads=_in_order(pads), group=groups, kernel_shape=tuple(w.shape[2:]),
@@ -388,9 +391,12 @@ def _transposed(
         (n - 1) * step + span + 1 for n, step, span in zip(x.shape[2:], steps, spans, strict=True)
     ]
     sizes = [n - sum(max(crop, 0) for crop in pair) for n, pair in zip(full, crops, strict=True)]
-    shape = (x.shape[0], groups * own.shape[1], *sizes)
+    shape = (x.shape[0], groups * own.shape[1])
+    if min(sizes) < 1:  # all of an axis is cropped: only what is added is left
+        left = (n - sum(pair) for n, pair in zip(full, crops, strict=True))
+        return repeated(np.zeros((), x.dtype), (*shape, *left))
     y = emit(
-        "ConvTranspose", (x, own), x.dtype, shape, strides=tuple(steps),
+        "ConvTranspose", (x, own), x.dtype, (*shape, *sizes), strides=tuple(steps),
         dilations=tuple(dilations), pads=_in_order(crops), group=groups,
         kernel_shape=tuple(window),
     )  # fmt: skip

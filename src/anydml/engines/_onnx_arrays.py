@@ -31,6 +31,9 @@ MOST_ROWS: Final = 32
 """Most rows of a matrix that is the second factor of a transposed product: ONNX Runtime copies it
 each time, and float64 matrices are not prepared, even if they are constant."""
 
+MOST_POOLED: Final = 5
+"""Most axes of an array whose windows ONNX Runtime pools."""
+
 
 class Traced:
     """An array of a graph.
@@ -423,12 +426,10 @@ def power(a: Any, b: Any) -> Any:
     """``a ** b`` of floats."""
     if result_type(a, b).kind != "f":
         raise NotTraced("a power of integers")
-    if isinstance(a, Traced) and not isinstance(b, Traced) and np.ndim(b) == 0:
-        if b in (0.5, 2):
-            return elementwise("Mul", a, a) if b == 2 else elementwise("Sqrt", a)
-        if b == 0:  # of a signalling NaN, too
-            return repeated(np.ones((), result_type(a, b)), a.shape)
-    return elementwise("Pow", a, b)
+    if isinstance(a, Traced) and not isinstance(b, Traced) and np.ndim(b) == 0 and b in (0.5, 2):
+        return elementwise("Mul", a, a) if b == 2 else elementwise("Sqrt", a)
+    one = np.ones((), result_type(a, b))
+    return chosen(b == 0, one, elementwise("Pow", a, b))  # 1 of a signalling NaN, too
 
 
 def shifted(a: Any, b: Any, direction: str) -> Any:
@@ -520,7 +521,8 @@ def guarded(x: Any, *, is_finite: bool = False) -> bool:
     if guards is None:
         return False
     is_result = x.value in x.graph.nodes
-    if is_result and x.dtype == np.float32 and x.ndim > 2 and x.size > prod(x.shape[:2]):
+    pooled = 2 < x.ndim <= MOST_POOLED and x.size > prod(x.shape[:2])
+    if is_result and x.dtype == np.float32 and pooled:
         # ONNX Runtime reads what a convolution has written in the order of that.
         ones = (*x.shape[:2], *(1 for _ in x.shape[2:]))
         total = emit("GlobalAveragePool", (x,), x.dtype, ones)
