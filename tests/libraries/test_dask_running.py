@@ -314,6 +314,14 @@ def test_indices_of_any_rank_into_one_element():
     assert_same_bits(got.compute(), np.full((2, 3), 5, np.float32))
 
 
+@pytest.mark.parametrize("mode", ["raise", "clamp", "wrap", "clip"])
+@pytest.mark.parametrize("x", [np.float32(5), X[:, 0]], ids=["one", "row"])
+def test_one_index_without_axes(x, mode):
+    index = da.from_array(np.array(-1), chunks=-1)
+    got = dml.gather(da.from_array(x, chunks=1), index, mode=mode)
+    assert_same_bits(got.compute(), dml.gather(x, -1, mode=mode))
+
+
 def test_foreign_byte_order_and_small_indices():
     foreign = dml.gather(X.astype(">f4"), da.from_array([1, 0], chunks=1))
     assert_same_bits(foreign.compute(), X[[1, 0]])

@@ -34,14 +34,19 @@ def resolve(
     IndexOutOfRangeError
         For the first index outside its axis, in row-major order.
     """
-    chunk = np.asarray(chunk) if isinstance(chunk, np.generic) else chunk  # of no axes
+    chunk = _as_array(chunk)
     limits = sizes[0] if len(sizes) == 1 else sizes
     positions, bad = kernels.resolve(chunk, limits, "clamp" if clamp else "raise")
     if bad >= 0:
         which = bad % len(sizes)
         where = f"{call}: indices"
         raise index_error(where, chunk, bad, axes[which], int(sizes[which]), origin)
-    return positions
+    return _as_array(positions)
+
+
+def _as_array(x: Any) -> Any:
+    """An array of what NumPy makes of one without axes."""
+    return np.asarray(x) if isinstance(x, np.generic) else x
 
 
 def _inside(pointing: Pointing, places: Any, low: Any, high: Any) -> Any:
