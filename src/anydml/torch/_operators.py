@@ -106,13 +106,16 @@ class Operator:
 
     # ---- kernels
 
+    def _split(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Tensor], tuple[Any, ...]]:
+        operands = arguments[0] if self.spec.lists_operands else arguments[: self._count]
+        return operands, arguments[self._count :]
+
     def _parts(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Tensor], dict[str, Any]]:
-        operands, attributes = arguments[: self._count], arguments[self._count :]
-        missing = len(self.spec.attributes) - len(attributes)
+        operands, values = self._split(arguments)
+        missing = len(self.spec.attributes) - len(values)
         if missing:  # the dispatcher leaves out defaults
-            attributes += self._defaults[-missing:]
-        operands = operands[0] if self.spec.lists_operands else operands
-        return operands, self.spec.named(attributes)
+            values += self._defaults[-missing:]
+        return operands, self.spec.named(values)
 
     def _host_kernel(self) -> Callable[..., Any]:
         count = self._count + len(self.spec.attributes) - len(self._defaults)
@@ -135,17 +138,16 @@ class Operator:
         return kernel
 
     def _cuda_kernel(self, *arguments: Any) -> Any:
-        operands, attributes = self._parts(arguments)
-        result = self._call(operands, attributes)
+        result = self._call(*self._split(arguments))
         if result is None:
-            return self._general(operands, attributes)
+            return self._general(*self._parts(arguments))
         return list(result) if self.spec.lists_results else result
 
-    def _call(self, operands: Sequence[Tensor], attributes: Attributes, out: Any = None) -> Any:
+    def _call(self, operands: Sequence[Tensor], values: Sequence[Any], out: Any = None) -> Any:
         """Make the native call, which writes to `out` if it is there; None if it declines."""
-        values = (*attributes.values(),)
-        count = len(values) - len(self._defaults)
-        if not operands or values[count:] != self._defaults:
+        count = len(self.spec.attributes) - len(self._defaults)
+        others = values[count:]  # attributes of the function, which the kernel does not have
+        if not operands or others != self._defaults[: len(others)]:
             return None
         outs = [] if out is None else [out] if isinstance(out, torch.Tensor) else out
         device = operands[0].device
@@ -178,9 +180,9 @@ class Operator:
         return found
 
     def _to_out(self, *arguments: Any, **outs: Any) -> None:
-        operands, attributes = self._parts(arguments)
         results = outs["out"] if self.spec.lists_results else list(outs.values())
-        if self._call(operands, attributes, self._packed(results)) is None:
+        if self._call(*self._split(arguments), self._packed(results)) is None:
+            operands, attributes = self._parts(arguments)
             operands, results = ([x.detach() for x in each] for each in (operands, results))
             call_on_memory(self.spec, operands, attributes, self._packed(results))
 
