@@ -192,3 +192,32 @@ def test_large_in_place_scatter_nd_writes_nothing(place, width, length, threads)
         dml.scatter_nd(x.array, lookup, updates, out=x.array)
     assert error.value.position == (flat // length, flat % length)
     assert x.untouched()
+
+
+@pytest.mark.parametrize("owned", [False, True], ids=["bound", "given at initialization"])
+@pytest.mark.parametrize("kind", [dml.GatherND, dml.Gather])
+def test_positions_of_operators_are_those_of_the_descriptors_sizes(kind, owned):
+    lookup = np.array([0, 2, 7, 1], np.uint32)
+    flags = "OWNED_BY_DML" if owned else "NONE"
+    given_fields = (
+        {"input_dimension_count": 1, "indices_dimension_count": 2}
+        if kind is dml.GatherND
+        else {"axis": 3, "index_dimensions": 1}
+    )
+    shape = (1, 1, 4, 1) if kind is dml.GatherND else (1, 1, 1, 4)
+    desc = kind(
+        input_tensor=dml.TensorDesc("FLOAT32", (1, 1, 1, 3), flags=flags),
+        indices_tensor=dml.TensorDesc("UINT32", shape, flags=flags),
+        output_tensor=dml.TensorDesc("FLOAT32", (1, 1, 1, 4)),
+        **given_fields,
+    )
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    operands = {
+        "InputTensor": np.ones((1, 1, 1, 3), np.float32),
+        "IndicesTensor": lookup.reshape(shape),
+    }
+    if owned:
+        compiled, operands = compiled.initialize(**operands), {}
+    with pytest.raises(dml.IndexOutOfRangeError, match="got 7") as error:
+        compiled(**operands)
+    assert error.value.position == ((0, 0, 2, 0) if kind is dml.GatherND else (0, 0, 0, 2))

@@ -433,6 +433,9 @@ def _bad_index(
 ) -> IndexOutOfRangeError:
     axis, size = use.axis_and_size(flat)
     where = f"{call.source or program.name}.{use.tensor or use.slot}"
+    for slot in program.inputs:
+        if slot.name == use.slot:  # one that was given at initialization is held as kernels see it
+            indices = indices.reshape(slot.declared)
     return index_error(where, indices, flat, axis, size)
 
 
