@@ -55,7 +55,10 @@ def integer(value: Any, name: str) -> int:
 def integers(values: Any, name: str, accepted: str = "a sequence of integers") -> tuple[int, ...]:
     """A sequence of integers, of no more than there are axes and one."""
     found = take_at_most(values, name, accepted)
-    return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(found))
+    return tuple([
+        value if type(value) is int else integer(value, f"{name}[{i}]")
+        for i, value in enumerate(found)
+    ])  # fmt: skip
 
 
 def take_at_most(values: Any, name: str, accepted: str) -> list[Any]:

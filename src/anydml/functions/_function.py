@@ -42,15 +42,9 @@ class Attribute(NamedTuple):
     default: int | None = None
 
 
-class Call(NamedTuple):
-    """A normalized call."""
-
-    operands: Sequence[Array]
-    """The operands; the members of a list in place of it."""
-    attributes: dict[str, Any]
-    """The attributes by name, all of them and in order."""
-    is_scalar: bool = False
-    """Whether the results, of one element, have no axes."""
+Call = tuple[Sequence[Array], dict[str, Any], bool]
+"""A normalized call: the operands, with the members of a list in place of it; the attributes by
+name, all of them and in order; and whether the results, of one element, have no axes."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ class Memory:
     It writes to `out`, the arrays that the user passes, or to new ones.
     """
 
-    __slots__ = ("_call", "_first", "_out", "_scratch", "_spec", "_targets", "_wrap")
+    __slots__ = (
+        "_first", "_is_scalar", "_operands", "_out", "_scratch", "_spec", "_targets", "_wrap",
+    )  # fmt: skip
 
     knows_modes = in_memory = True
 
@@ -45,7 +47,8 @@ class Memory:
         self._out = out
         self._first: Any = None  # the user's array that decides the kind of the results
         self._wrap: Wrap = to_counterpart
-        self._call: Call
+        self._operands: Sequence[Array]
+        self._is_scalar: bool
         self._targets: list[Array]
         self._scratch: Array | None = None  # the latest intermediate result
 
@@ -144,12 +147,13 @@ class Memory:
     def results(self, call: Call) -> Any:
         """Run a call, and return its results as the user gets them."""
         spec = self._spec
-        self._call = call
-        spec.check(call.operands, call.attributes)
+        operands, attributes, self._is_scalar = call
+        self._operands = operands
+        spec.check(operands, attributes)
         for i, check in spec.value_checks.items() if spec.value_checks else ():
-            if not isinstance(call.operands[i], DeviceArray):
-                check(call.operands[i])
-        spec.program(self, spec, call.operands, call.attributes)
+            if not isinstance(operands[i], DeviceArray):
+                check(operands[i])
+        spec.program(self, spec, operands, attributes)
         if spec.is_single and self._out is None:
             return self._wrap(self._targets[0])
         results = []
@@ -178,7 +182,7 @@ class Memory:
             results = [self._scratch]
         elif self._out is None and operands[0] is self._scratch:  # a scatter writes over it
             results = [self._scratch]
-            shape = () if self._call.is_scalar else self._scratch.shape
+            shape = () if self._is_scalar else self._scratch.shape
             self._targets = [self._scratch.reshape(shape)]
         else:
             results = self._make(outputs)
@@ -198,7 +202,7 @@ class Memory:
         self, operands: Sequence[Array], outputs: Sequence[Any], results: Sequence[Array]
     ) -> tuple[Sequence[Array], Sequence[Array]]:
         """Return inputs and outputs as kernels see them."""
-        if self._call.is_scalar:
+        if self._is_scalar:
             results = [y.reshape(shape) for y, (shape, _) in zip(results, outputs, strict=True)]
         for x in (operands[0], *results):
             if x.dtype == _BOOL:
@@ -253,11 +257,11 @@ class Memory:
 
     def _make(self, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> list[Array]:
         """Make the results of the call: new arrays, or the user's after checking them."""
-        spec, call = self._spec, self._call
-        operands = [(spec.operand_name(i), x) for i, x in enumerate(call.operands)]
+        spec, is_scalar = self._spec, self._is_scalar
+        operands = [(spec.operand_name(i), x) for i, x in enumerate(self._operands)]
         if spec.is_single:
             ((shape, dtype),) = outputs
-            shape = () if call.is_scalar else shape
+            shape = () if is_scalar else shape
             result = _arguments.output(
                 spec.name, self._out, "out", shape, dtype, operands, spec.writes_over
             )
@@ -267,7 +271,7 @@ class Memory:
         self._targets = []
         for i, ((shape, dtype), out) in enumerate(zip(outputs, outs, strict=True)):
             what = f"slab {i}" if spec.lists_results else f"the {spec.result_names[i]}"
-            name, own = f"out[{i}]", () if call.is_scalar else shape
+            name, own = f"out[{i}]", () if is_scalar else shape
             result = _arguments.output(spec.name, out, name, own, dtype, operands, what=what)
             self._targets.append(result)
             if spec.result_names:
@@ -326,4 +330,4 @@ def call_on_memory(
             known["index_dtype"] = lib.index_type(attributes["index_dtype"], arrays[0], ())
         elif attribute.kind == "type":
             known[attribute.name] = type_of(_arguments.type_name(attributes[attribute.name]))
-    return lib.results(Call(arrays, known))
+    return lib.results((arrays, known, False))

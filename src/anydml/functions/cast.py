@@ -17,7 +17,7 @@ from anydml.ops.cast import Cast
 
 
 def _prepare(lib: Library, x: Any, dtype: Any) -> Call:
-    return Call((lib.array(x, "x"),), {"to": lib.value_type(dtype)})
+    return (lib.array(x, "x"),), {"to": lib.value_type(dtype)}, False
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

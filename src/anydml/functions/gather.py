@@ -23,7 +23,7 @@ def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any) -> Call:
         data = lib.reshape(data, (1,))
     number = _arguments.axis_of(axis, data)
     lookup, clamp = into_axes(lib, mode, lookup, data, (number,))
-    return Call((data, lookup), {"axis": number, "clamp": clamp})
+    return (data, lookup), {"axis": number, "clamp": clamp}, False
 
 
 def _batch(

@@ -46,7 +46,7 @@ def _prepare(lib: Library, x: Any, indices: Any, axis: Any, mode: Any, broadcast
         lookup = lib.reshape(lookup, (1,)) if is_scalar else lookup
         data = lib.broadcast_to(data, (1, *lookup.shape[1:]))
     lookup, clamp = into_axes(lib, mode, lookup, data, (number,))
-    return Call((data, lookup), {"axis": number, "clamp": clamp}, is_scalar)
+    return (data, lookup), {"axis": number, "clamp": clamp}, is_scalar
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

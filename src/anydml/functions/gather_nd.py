@@ -23,7 +23,7 @@ def _prepare(lib: Library, x: Any, indices: Any, batch_dims: Any, mode: Any) -> 
     length = lookup.shape[-1] if lookup.ndim else 0
     axes = range(max(batch, 0), min(batch + length, data.ndim))  # of those that there are
     lookup, clamp = into_axes(lib, mode, lookup, data, axes)
-    return Call((data, lookup), {"batch_dims": batch, "clamp": clamp})
+    return (data, lookup), {"batch_dims": batch, "clamp": clamp}, False
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

@@ -31,7 +31,7 @@ def _prepare(lib: Library, arrays: Any, axis: Any, promote: Any) -> Call:
     if axis is None:
         parts = tuple(lib.reshape(part, (-1,)) for part in parts)
     number = 0 if axis is None else _arguments.axis_of(axis, parts[0], "arrays[0]")
-    return Call(parts, {"axis": number})
+    return parts, {"axis": number}, False
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

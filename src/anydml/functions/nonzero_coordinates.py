@@ -40,7 +40,7 @@ def _prepare(lib: Library, x: Any, index_dtype: Any, size: Any, fill_value: Any)
                 f"fill_value: expected a value that {limits.dtype} can hold, got {short_repr(fill)}"
             )
     attributes = {"columns": data.ndim, "index_dtype": kind, "size": rows, "fill_value": fill}
-    return Call((data,), attributes)
+    return (data,), attributes, False
 
 
 def _batch(

@@ -29,7 +29,7 @@ def _prepare(lib: Library, indices: Any, values: Any, depth: Any, axis: Any) -> 
     lookup, table = _as_arrays(lib, indices, values)
     size = _arguments.integer(depth, "depth")
     number = _arguments.axis_of(axis, lookup, "the result", 1)
-    return Call((lookup, table), {"axis": number, "depth": size, "inserts": True})
+    return (lookup, table), {"axis": number, "depth": size, "inserts": True}, False
 
 
 def _places(lib: Library, indices: Array, attributes: Attributes) -> Array:

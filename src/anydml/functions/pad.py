@@ -75,7 +75,7 @@ def _prepare(lib: Library, x: Any, pad_width: Any, mode: Any, constant: Any) -> 
     attributes = {
         "mode": padding_mode(mode), "constant": constant, "starts": starts, "ends": ends,
     }  # fmt: skip
-    return Call((data,), attributes)
+    return (data,), attributes, False
 
 
 def _widen(attributes: Attributes, size: Any) -> Attributes:

@@ -34,7 +34,7 @@ def _prepare(lib: Library, x: Any, lengths: Any, axis: Any) -> Call:
     number = _arguments.axis_of(axis, data)
     shape = (*data.shape[:number], 1, *data.shape[number + 1 :])
     counts = _arguments.broadcast_with(counts, shape, "lengths", lib.broadcast_to)
-    return Call((data, counts), {"axis": number})
+    return (data, counts), {"axis": number}, False
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

@@ -49,7 +49,7 @@ def _prepare(
         "reduction": _scatter.name_of(reduction),
         "include_self": _arguments.flag(include_self, "include_self"),
     }
-    return Call((data, lookup, values), attributes, is_scalar)
+    return (data, lookup, values), attributes, is_scalar
 
 
 SCATTER_ELEMENTS: Final = FunctionSpec(

@@ -27,7 +27,7 @@ def _prepare(
         "reduction": _scatter.name_of(reduction),
         "include_self": _arguments.flag(include_self, "include_self"),
     }
-    return Call((data, lookup, values), attributes)
+    return (data, lookup, values), attributes, False
 
 
 def _batch(

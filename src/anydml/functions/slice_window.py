@@ -35,7 +35,7 @@ def _window(starts: Any, sizes: Any, strides: Any, rank: int) -> dict[str, Any]:
 
 def _prepare(lib: Library, x: Any, starts: Any, sizes: Any, strides: Any) -> Call:
     data = lib.array(x, "x")
-    return Call((data,), _window(starts, sizes, strides, data.ndim))
+    return (data,), _window(starts, sizes, strides, data.ndim), False
 
 
 def _widen(attributes: Attributes, size: Any) -> Attributes:

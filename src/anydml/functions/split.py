@@ -39,7 +39,7 @@ def _prepare(
         sizes = _between(points, total)
     else:
         raise ArgumentError("points: expected sections_or_sizes or points, got both")
-    return Call((data,), {"axis": number, "sizes": sizes})
+    return (data,), {"axis": number, "sizes": sizes}, False
 
 
 def _sizes(sections_or_sizes: Any, total: int, axis: int, near_equal: bool) -> list[int]:

@@ -30,7 +30,7 @@ def _prepare(lib: Library, x: Any, repeats: Any) -> Call:
         raise ArgumentError(f"repeats: expected at most {MOST_AXES} values, got {len(counts)}")
     if missing > 0:
         data = data.reshape((1,) * missing + data.shape)
-    return Call((data,), {"repeats": (1,) * -missing + counts})
+    return (data,), {"repeats": (1,) * -missing + counts}, False
 
 
 def _gradient(lib: Library, saved: Saved, grads: rules.Derived, needs: Any) -> rules.Derived:

@@ -48,7 +48,7 @@ def _prepare(lib: Library, x: Any, axis: Any, k: Any, largest: Any, index_dtype:
     first = largest is None or _arguments.flag(largest, "largest")
     kind = lib.index_type(index_dtype, data, (size,))
     attributes = {"axis": number, "k": count, "largest": first, "index_dtype": kind}
-    return Call((data,), attributes, is_scalar and count == 1)
+    return (data,), attributes, is_scalar and count == 1
 
 
 def _has_lengths(shapes: Sequence[tuple[Any, ...]]) -> bool:
@@ -176,7 +176,7 @@ def _prepare_rows(
         )
     if not counts.ndim:
         counts = lib.broadcast_to(counts, (*data.shape[:number], *data.shape[number + 1 :]))
-    return Call((data, counts), known, is_scalar)
+    return (data, counts), known, is_scalar
 
 
 def _check_rows(operands: rules.Arrays, attributes: Attributes) -> None:

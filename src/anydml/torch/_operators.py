@@ -255,13 +255,13 @@ class Operator:
         if is_compiling():
             self._copy_to(outs, self._prepare(outs, arguments))
         elif fits and is_plain(*present):
-            call = self._prepare(outs, arguments)
-            tensors = [*call.operands, *present]
+            operands, attributes, is_scalar = self._prepare(outs, arguments)
+            tensors = [*operands, *present]
             several = len({x.device for x in tensors}) > 1
-            asked = several or not is_plain(*call.operands) or any(map(_asks_derivative, tensors))
-            if call.is_scalar or asked:
+            asked = several or not is_plain(*operands) or any(map(_asks_derivative, tensors))
+            if is_scalar or asked:
                 return on_memory(spec, arguments, out)  # which says what does not fit
-            self._write_to(outs, *call[:2])
+            self._write_to(outs, operands, attributes)
             for x in present:
                 bump_version(x)
         else:  # what requires a gradient, has no memory or does not fit is rejected there
@@ -320,10 +320,10 @@ class Operator:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
         if not native.have_storage(operands):
             return True
-        derives_all = self.spec.lists_operands or len(operands) == 1
-        return any(
-            map(_asks_derivative, operands if derives_all else [operands[i] for i in self._derives])
-        )
+        for i in range(len(operands)) if self.spec.lists_operands else self._derives:
+            if _asks_derivative(operands[i]):
+                return True
+        return False
 
     def run(self, operands: Sequence[Tensor], attributes: Attributes) -> Any:
         """Call the function on normalized operands."""
