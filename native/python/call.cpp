@@ -11,7 +11,7 @@
 //   the type of a result or its code.
 // - run and run_measured: by name, on operands that Python has checked, into outputs of the caller.
 //   They are validated again, because they can have changed since. Without `place` they are NumPy's
-//   arrays, with it described memory of a GPU.
+//   arrays; with it, memory of a GPU that Python describes.
 //
 // `out` is None if the call allocates its results; otherwise it is the array to write to, or a list
 // of arrays. The class of several results may be named beside the kernel. The first two return None
@@ -502,7 +502,8 @@ class Operands {
   Members held_[2];
 };
 
-// Where the operands of a call lie: NumPy's arrays for None, else described memory of a GPU.
+// Calls the body with the library of the operands: NumPy's arrays if `place` is None, otherwise
+// memory of a GPU that Python describes.
 template <class Body>
 auto at_place(nb::handle place, Body&& body) {
   Arrays arrays;

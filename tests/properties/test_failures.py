@@ -196,7 +196,7 @@ def test_large_in_place_scatter_nd_writes_nothing(place, width, length, threads)
 
 @pytest.mark.parametrize("owned", [False, True], ids=["bound", "given at initialization"])
 @pytest.mark.parametrize("kind", [dml.GatherND, dml.Gather])
-def test_positions_of_operators_are_those_of_the_descriptors_sizes(kind, owned):
+def test_operators_report_positions_in_the_declared_sizes(kind, owned):
     lookup = np.array([0, 2, 7, 1], np.uint32)
     flags = "OWNED_BY_DML" if owned else "NONE"
     given_fields = (

@@ -58,9 +58,9 @@ def test_many_of_every_kind(name):
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        ("CONVOLUTION", 32),  # its start padding is more than the array
-        ("DYNAMIC_QUANTIZE_LINEAR", 21),  # more axes than can be pooled
-        ("ELEMENT_WISE_POW", 30),  # 0 as an exponent of a signalling NaN
+        ("CONVOLUTION", 32),  # the start padding crops the whole input
+        ("DYNAMIC_QUANTIZE_LINEAR", 21),  # more axes than ONNX Runtime pools
+        ("ELEMENT_WISE_POW", 30),  # a signalling NaN to the power of 0
     ],
 )
 def test_rare_descriptors(name, seed):
@@ -69,7 +69,7 @@ def test_rare_descriptors(name, seed):
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_transposed_convolutions_that_leave_padding_alone(size, stride):
+def test_transposed_convolutions_of_which_only_padding_remains(size, stride):
     start, more = (size - 1) * stride + 2, 4
     sizes = {
         "input_tensor": (2, 1, 1, size), "filter_tensor": (1, 1, 1, 1),

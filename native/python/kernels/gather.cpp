@@ -23,10 +23,11 @@ bool lacks_elements(const Call& call, const Layout& lookup, Int size) {
   return call.numbers[1] != static_cast<Int>(OutOfRange::raise) && size == 0 && lookup.count() != 0;
 }
 
-// What the three have in common.
+// All three take the data, the indices, a number and the mode.
 template <class Plan, auto launch>
-Kernel gathering(const char* name, const char* number, const char* (*shape)(const Call&, Results&),
-                 bool (*attribute_numbers)(const FunctionCall&, Int*, Results&)) {
+Kernel gather_kernel(const char* name, const char* number,
+                     const char* (*shape)(const Call&, Results&),
+                     bool (*attribute_numbers)(const FunctionCall&, Int*, Results&)) {
   return {
       .name = name,
       .inputs = 2,
@@ -60,7 +61,7 @@ const char* shape(const Call& call, Results& results) {
 }
 
 const Registration gather{
-    gathering<GatherPlan, cuda::gather>("gather", "axis", shape, axis_numbers<2>)};
+    gather_kernel<GatherPlan, cuda::gather>("gather", "axis", shape, axis_numbers<2>)};
 
 // ---- gather_elements ----------------------------------------------------------------------------
 
@@ -78,7 +79,7 @@ const char* elements_shape(const Call& call, Results& results) {
   return nullptr;
 }
 
-const Registration gather_elements{gathering<GatherElementsPlan, cuda::gather_elements>(
+const Registration gather_elements{gather_kernel<GatherElementsPlan, cuda::gather_elements>(
     "gather_elements", "axis", elements_shape, axis_numbers<2>)};
 
 // ---- gather_nd ----------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ bool nd_numbers(const FunctionCall& call, Int* numbers, Results&) {
 }
 
 const Registration gather_nd{
-    gathering<GatherNdPlan, cuda::gather_nd>("gather_nd", "batch_dims", nd_shape, nd_numbers)};
+    gather_kernel<GatherNdPlan, cuda::gather_nd>("gather_nd", "batch_dims", nd_shape, nd_numbers)};
 
 }  // namespace
 }  // namespace anydml::python

@@ -109,7 +109,7 @@ class OnnxEngine:
         crops = [(min(low, 0), min(high, 0)) for low, high in pads]
         shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
         if any(n + sum(pair) < 1 for n, pair in zip(x.shape[2:], crops, strict=True)):
-            return repeated(np.zeros((), x.dtype), shape)  # windows hold padding alone
+            return repeated(np.zeros((), x.dtype), shape)  # every window lies in the padding
         x = padded(x, [(0, 0), (0, 0), *crops], 0)
         return emit(
             "Conv", (x, w), x.dtype, shape, strides=tuple(strides), dilations=tuple(dilations),
@@ -392,9 +392,9 @@ def _transposed(
     ]
     sizes = [n - sum(max(crop, 0) for crop in pair) for n, pair in zip(full, crops, strict=True)]
     shape = (x.shape[0], groups * own.shape[1])
-    if min(sizes) < 1:  # all of an axis is cropped: only what is added is left
-        left = (n - sum(pair) for n, pair in zip(full, crops, strict=True))
-        return repeated(np.zeros((), x.dtype), (*shape, *left))
+    if min(sizes) < 1:  # an axis is cropped away, so only padding remains
+        padded_sizes = (n - sum(pair) for n, pair in zip(full, crops, strict=True))
+        return repeated(np.zeros((), x.dtype), (*shape, *padded_sizes))
     y = emit(
         "ConvTranspose", (x, own), x.dtype, (*shape, *sizes), strides=tuple(steps),
         dilations=tuple(dilations), pads=_in_order(crops), group=groups,

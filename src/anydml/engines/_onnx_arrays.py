@@ -32,7 +32,7 @@ MOST_ROWS: Final = 32
 each time, and float64 matrices are not prepared, even if they are constant."""
 
 MOST_POOLED: Final = 5
-"""Most axes of an array whose windows ONNX Runtime pools."""
+"""The most axes of an array that ONNX Runtime pools."""
 
 
 class Traced:
@@ -429,7 +429,8 @@ def power(a: Any, b: Any) -> Any:
     if isinstance(a, Traced) and not isinstance(b, Traced) and np.ndim(b) == 0 and b in (0.5, 2):
         return elementwise("Mul", a, a) if b == 2 else elementwise("Sqrt", a)
     one = np.ones((), result_type(a, b))
-    return chosen(b == 0, one, elementwise("Pow", a, b))  # 1 of a signalling NaN, too
+    # ONNX Runtime returns NaN for a signalling NaN to the power of 0.
+    return chosen(b == 0, one, elementwise("Pow", a, b))
 
 
 def shifted(a: Any, b: Any, direction: str) -> Any:
@@ -521,8 +522,8 @@ def guarded(x: Any, *, is_finite: bool = False) -> bool:
     if guards is None:
         return False
     is_result = x.value in x.graph.nodes
-    pooled = 2 < x.ndim <= MOST_POOLED and x.size > prod(x.shape[:2])
-    if is_result and x.dtype == np.float32 and pooled:
+    is_pooled = 2 < x.ndim <= MOST_POOLED and x.size > prod(x.shape[:2])
+    if is_result and x.dtype == np.float32 and is_pooled:
         # ONNX Runtime reads what a convolution has written in the order of that.
         ones = (*x.shape[:2], *(1 for _ in x.shape[2:]))
         total = emit("GlobalAveragePool", (x,), x.dtype, ones)

@@ -54,11 +54,8 @@ def integer(value: Any, name: str) -> int:
 
 def integers(values: Any, name: str, accepted: str = "a sequence of integers") -> tuple[int, ...]:
     """A sequence of integers, of no more than there are axes and one."""
-    found = take_at_most(values, name, accepted)
-    return tuple([
-        value if type(value) is int else integer(value, f"{name}[{i}]")
-        for i, value in enumerate(found)
-    ])  # fmt: skip
+    found = enumerate(take_at_most(values, name, accepted))
+    return tuple([n if type(n) is int else integer(n, f"{name}[{i}]") for i, n in found])
 
 
 def take_at_most(values: Any, name: str, accepted: str) -> list[Any]:

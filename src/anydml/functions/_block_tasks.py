@@ -45,7 +45,7 @@ def resolve(
 
 
 def _as_array(x: Any) -> Any:
-    """An array of what NumPy makes of one without axes."""
+    """Convert a scalar, which NumPy returns in place of an array of rank 0, to an array."""
     return np.asarray(x) if isinstance(x, np.generic) else x
 
 

@@ -106,12 +106,14 @@ class Operator:
 
     # ---- kernels
 
-    def _split(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Tensor], tuple[Any, ...]]:
+    def _split_arguments(
+        self, arguments: tuple[Any, ...]
+    ) -> tuple[Sequence[Tensor], tuple[Any, ...]]:
         operands = arguments[0] if self.spec.lists_operands else arguments[: self._count]
         return operands, arguments[self._count :]
 
     def _parts(self, arguments: tuple[Any, ...]) -> tuple[Sequence[Tensor], dict[str, Any]]:
-        operands, values = self._split(arguments)
+        operands, values = self._split_arguments(arguments)
         missing = len(self.spec.attributes) - len(values)
         if missing:  # the dispatcher leaves out defaults
             values += self._defaults[-missing:]
@@ -138,12 +140,15 @@ class Operator:
         return kernel
 
     def _cuda_kernel(self, *arguments: Any) -> Any:
-        result = self._call(*self._split(arguments))
+        operands, values = self._split_arguments(arguments)
+        result = self._call_native(operands, values)
         if result is None:
             return self._general(*self._parts(arguments))
         return list(result) if self.spec.lists_results else result
 
-    def _call(self, operands: Sequence[Tensor], values: Sequence[Any], out: Any = None) -> Any:
+    def _call_native(
+        self, operands: Sequence[Tensor], values: Sequence[Any], out: Any = None
+    ) -> Any:
         """Make the native call, which writes to `out` if it is there; None if it declines."""
         count = len(self.spec.attributes) - len(self._defaults)
         others = values[count:]  # attributes of the function, which the kernel does not have
@@ -181,7 +186,8 @@ class Operator:
 
     def _to_out(self, *arguments: Any, **outs: Any) -> None:
         results = outs["out"] if self.spec.lists_results else list(outs.values())
-        if self._call(*self._split(arguments), self._packed(results)) is None:
+        operands, values = self._split_arguments(arguments)
+        if self._call_native(operands, values, self._packed(results)) is None:
             operands, attributes = self._parts(arguments)
             operands, results = ([x.detach() for x in each] for each in (operands, results))
             call_on_memory(self.spec, operands, attributes, self._packed(results))

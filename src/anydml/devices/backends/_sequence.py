@@ -434,7 +434,7 @@ def _bad_index(
     axis, size = use.axis_and_size(flat)
     where = f"{call.source or program.name}.{use.tensor or use.slot}"
     for slot in program.inputs:
-        if slot.name == use.slot:  # one that was given at initialization is held as kernels see it
+        if slot.name == use.slot:  # tensors given at initialization lack leading sizes of 1
             indices = indices.reshape(slot.declared)
     return index_error(where, indices, flat, axis, size)
 
