@@ -69,7 +69,7 @@ dml.set_memory_pool_limit(0)
 with open("/proc/self/statm") as sizes:
     used = int(sizes.read().split()[0]) * resource.getpagesize()
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
-resource.setrlimit(resource.RLIMIT_AS, (used + 2**25, unlimited[1]))
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, unlimited[1]))
 for name, call in calls.items():
     for threads in (1, 3):
         try:
