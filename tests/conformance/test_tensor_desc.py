@@ -3,13 +3,13 @@
 import itertools
 import operator
 import random
-import time
 
 import numpy as np
 import pytest
 
 import anydml as dml
 from anydml.ops._numbers import span
+from support.seconds import result_within
 
 T = dml.TensorDesc
 
@@ -139,9 +139,8 @@ def test_strides_made_to_defeat_the_search_for_overlaps(strides):
     """Untrusted descriptors cost a bounded time, and are refused when in doubt."""
     output = T("INT8", (13,) * 8, strides)
     desc = dml.Split(input_tensor=T("INT8", (13,) * 8), output_tensors=[output], axis=0)
-    start = time.perf_counter()
-    paths = [violation.path for violation in dml.Device("cpu").check(desc)]
-    assert time.perf_counter() - start < 10
+    found = result_within(10, lambda: dml.Device("cpu").check(desc))
+    paths = [violation.path for violation in found]
     assert "SPLIT.OutputTensors[0].Strides" in paths
 
 

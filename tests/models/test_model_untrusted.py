@@ -1,11 +1,9 @@
 """Models and files made to do harm: clear lines, within a second and the stated memory."""
 
-import gc
 import json
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
 from anydml.models.report import report
+from support.seconds import result_within
 
 BIG = 2**32 - 1
 SECONDS = 1.0
@@ -188,36 +187,10 @@ def attempt(folder, name):
     return lines
 
 
-def slowness():
-    """How many times the seconds of an ordinary machine this one takes now; 1 at least."""
-    start = time.process_time()
-    for i in range(1_000_000):
-        i * i
-    return max(1.0, (time.process_time() - start) / 0.06)
-
-
-def timed_attempt(folder, name):
-    """The lines and the seconds of the quickest of some attempts; what other tests have left in
-    memory is not walked through by the collector meanwhile.
-    """
-    gc.collect()
-    gc.freeze()
-    try:
-        for last in (False, False, True):
-            start = time.process_time()
-            lines = attempt(folder, name)
-            taken = time.process_time() - start
-            if last or taken < 2 * SECONDS:
-                return lines, taken
-    finally:
-        gc.unfreeze()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_clear_lines_within_a_second(folder, name):
-    lines, taken = timed_attempt(folder, name)
-    assert taken < 2 * SECONDS or taken < 2 * SECONDS * slowness()  # a check and a run
+    lines = result_within(2 * SECONDS, lambda: attempt(folder, name))  # a check and a run
     for line in "\n".join(lines).split("\n"):
         assert line.isprintable()
         assert len(line) < 1500

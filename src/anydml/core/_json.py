@@ -206,8 +206,9 @@ def similar(name: str, known: Iterable[str]) -> str | None:
     Stricter than `nearest`, and quick for the many names of a model: they differ in one place, by
     at most two letters; upper case does not count.
     """
+    lower = name.lower()
     for other in islice(known, _MOST_GUESSED):
-        if other != name and len(other) <= _LONGEST_GUESSED and _near(name.lower(), other.lower()):
+        if other != name and len(other) <= _LONGEST_GUESSED and _near(lower, other.lower()):
             return other
     return None
 
@@ -219,6 +220,8 @@ def or_similar(name: str, known: Iterable[str]) -> str:
 
 
 def _near(one: str, other: str) -> bool:
+    if abs(len(one) - len(other)) > 2:
+        return False
     longest = max(len(one), len(other))
     prefix = _common_prefix(one, other)
     suffix = _common_prefix(one[prefix:][::-1], other[prefix:][::-1])
