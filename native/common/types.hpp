@@ -16,11 +16,6 @@ enum class PaddingMode {
 #include "modes.def"
 };
 
-enum class Interpolation {
-#define ANYDML_INTERPOLATION(name) name,
-#include "modes.def"
-};
-
 enum class OutOfRange {
 #define ANYDML_INDEX_MODE(name) name,
 #include "modes.def"

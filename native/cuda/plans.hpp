@@ -59,7 +59,7 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
 std::vector<Variant> top_k_variants();
 std::vector<Variant> nonzero_variants();
 std::vector<Variant> copy_variants();           // copy, split, join
-std::vector<Variant> data_movement_variants();  // cast, identity, sequence, pad
+std::vector<Variant> data_movement_variants();  // cast, identity, sequence, pad, tile
 std::vector<Variant> image_variants();          // reverse_subsequences, upsample
 std::vector<Variant> gather_variants();         // all three, and the checks of indices
 std::vector<Variant> scatter_variants();

@@ -55,9 +55,12 @@ inline bool number_of(const Argument& argument, PyObject* object, Int& number) {
   }
 }
 
+inline bool is_list(PyObject* object) {
+  return PyList_CheckExact(object) || PyTuple_CheckExact(object);
+}
+
 // Exact ints, alone, in a list or tuple, or in pairs.
 [[gnu::noinline]] inline bool integers_of(PyObject* const& object, Integers& integers) {
-  const auto is_list = [](PyObject* o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); };
   if (!is_list(object)) {
     integers = {object == Py_None ? Integers::none : Integers::number, object != Py_None, &object};
     return object == Py_None || PyLong_CheckExact(object);

@@ -45,8 +45,6 @@ bool place_of(PyObject* object, Place& place) {
   return true;
 }
 
-bool is_list(PyObject* object) { return PyList_CheckExact(object) || PyTuple_CheckExact(object); }
-
 // References to the members of a list: another thread or a finalizer may remove them meanwhile.
 class Members {
  public:

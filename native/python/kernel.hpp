@@ -198,10 +198,10 @@ struct Kernel {
   std::vector<Attribute> attributes;  // in the order of Call::numbers
 
   // The outputs of a call, from its inputs and attributes, whose count has been checked; or a
-  // message about what does not fit together. This is the only shape rule: functions allocate their
-  // results by it, and outputs from elsewhere are compared with it (`validate`) on the very layouts
-  // that the kernel gets. Even if operands have changed since an earlier check, no kernel reads or
-  // writes out of bounds. Only the inputs among the operands are validated.
+  // message about what does not fit together. This is the only native shape rule: functions
+  // allocate their results by it, and outputs from elsewhere are compared with it (`validate`) on
+  // the very layouts that the kernel gets. Even if operands have changed since an earlier check, no
+  // kernel reads or writes out of bounds. Only the inputs among the operands are validated.
   const char* (*shape)(const Call&, Results&);
 
   Runs runs;

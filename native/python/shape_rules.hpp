@@ -66,6 +66,10 @@ bool axis_numbers(const FunctionCall& call, Int* numbers, Results&) {
   return true;
 }
 
+// Adds sizes of a layout to a result's.
+inline void push(Results::One& one, const Layout& from, int first, int last) {
+  for (int i = first; i < last; ++i) one.dims[one.rank++] = from.sizes[i];
+}
 // A result of these dimensions, with an operand's type.
 inline void begin(Results::One& one, const char* purpose, const Operand& like) {
   one.purpose = purpose;
@@ -84,12 +88,7 @@ inline void begin(Results::One& one, const char* purpose, Results::Type type, In
 // A result of an operand's sizes and type.
 inline void same_as(Results& results, const Operand& like) {
   begin(results.one[0], "the result", like);
-  const Layout& layout = like.tensor.layout;
-  for (int i = 0; i < layout.rank; ++i)
-    results.one[0].dims[results.one[0].rank++] = layout.sizes[i];
-}
-inline void push(Results::One& one, const Layout& from, int first, int last) {
-  for (int i = first; i < last; ++i) one.dims[one.rank++] = from.sizes[i];
+  push(results.one[0], like.tensor.layout, 0, like.tensor.layout.rank);
 }
 
 }  // namespace anydml::python

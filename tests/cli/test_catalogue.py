@@ -6,7 +6,7 @@ import pytest
 
 import anydml as dml
 from anydml.cli import command as cli
-from anydml.cli import tables as catalogue
+from anydml.cli import tables
 from anydml.devices.backends import is_name
 from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
@@ -108,14 +108,14 @@ def test_devices_as_json(call):
 def test_fields_have_their_meaning(call):
     out = call("ops", "SPLIT")
     assert "Axis" in out
-    assert catalogue.meanings(dml.Split)["axis"].replace("`", "") in out
+    assert tables.meanings(dml.Split)["axis"].replace("`", "") in out
 
 
 ROWS = [["one", "a b c d e f g h", "1"], ["another", "x", "some words in a row"]]
 
 
 def lines(width):
-    return [*catalogue.table("Title", ["name", "letters", "words"], ROWS, width)]
+    return [*tables.table("Title", ["name", "letters", "words"], ROWS, width)]
 
 
 def test_a_table_without_a_width_has_a_line_for_each_row():

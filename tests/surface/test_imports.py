@@ -44,7 +44,6 @@ RELATIVES = {
 # Optional or heavy packages, and the only places that may import them.
 ONLY_IN = {
     "click": {"cli"},
-    "json5": {"models"},
     "torch": {"torch"},
     "jax": {"devices", "engines", "jax"},
     "dask": {"dask"},
@@ -55,7 +54,7 @@ ONLY_IN = {
     "igraph": {"drawing"},
     "matplotlib": set(),
     "cupy": {"functions"},
-    "ml_dtypes": {"libraries", "testing"},
+    "ml_dtypes": {"libraries"},
     "PIL": {"models", "pydirectml"},
     "scipy": set(),
     "pandas": set(),

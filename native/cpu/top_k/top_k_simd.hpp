@@ -62,9 +62,6 @@ ANYDML_VECTORS(4, int, unsigned int)
 ANYDML_VECTORS(8, long long, unsigned long long)
 #undef ANYDML_VECTORS
 
-template <class Order>
-using KeyVector = typename Vectors<Order::width>::Signed;
-
 // Keys of one line, in registers.
 template <int W>
 struct Line {

@@ -27,7 +27,7 @@ struct Define {
 
 // A variant that `anydml warm` precompiles.
 struct Variant {
-  const char* source;  // as "top_k": the file native/cuda/kernels/top_k.cu
+  const char* source;  // as "padding": the file native/cuda/kernels/padding.cu
   std::vector<Define> defines;
 };
 
@@ -136,7 +136,6 @@ class Queue {
 
   Device& device_;
   void* stream_;
-  void* previous_ = nullptr;  // the context that was current
   bool pushed_ = false;
   std::vector<void*> scratch_;
   HostCounters::Slot counter_;

@@ -126,7 +126,7 @@ const Registration fill_constant{{
     .attributes = {{"value", nullptr, Attribute::two}},
     .shape = fill_shape,
     .runs = {fill_run, fill_enqueue},
-    .variants = cuda::copy_variants,
+    .variants = cuda::data_movement_variants,
 }};
 
 // numbers: the repeats.
@@ -170,7 +170,7 @@ const Registration tile{{
     .runs = planned<tiling_of, cuda::pad>(),
     .arguments = {{Argument::integers}},
     .attribute_numbers = tile_numbers,
-    .variants = cuda::copy_variants,
+    .variants = cuda::data_movement_variants,
 }};
 
 const Words kModes{

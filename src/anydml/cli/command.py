@@ -21,7 +21,7 @@ from typing import Any, Final
 import click
 
 import anydml
-from anydml.cli import tables as catalogue
+from anydml.cli import tables
 from anydml.cli._options import (
     PathType,
     add_bounds_options,
@@ -64,8 +64,6 @@ from anydml.models.report import report
 from anydml.models.run import results_data
 from anydml.models.showing import draw_file
 from anydml.ops._registry import OPERATORS, PREFIX, operator_meant, unknown_operator
-
-"""Resources that a message lists."""
 
 # For terminals that lack these characters.
 _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "←": "<-",
@@ -402,23 +400,23 @@ def ops(name: str | None, as_json: bool) -> None:
     if name is not None:
         _show_operator(_operator(name), as_json)
     elif as_json:
-        _echo_json(catalogue.operators_data())
+        _echo_json(tables.operators_data())
     else:
-        _echo_lines(catalogue.operators(_width()))
+        _echo_lines(tables.operators(_width()))
 
 
 def _show_operator(name: str, as_json: bool) -> None:
     if as_json:
-        _echo_json(catalogue.operator_data(name))
+        _echo_json(tables.operator_data(name))
         return
     operator = OPERATORS[name]
     print(f"{PREFIX}{operator.NAME}  (anydml.{operator.__name__})\n")
-    print(f"{catalogue.meaning_of(operator)}\n")
+    print(f"{tables.meaning_of(operator)}\n")
     if operator.ALSO_KNOWN_AS:
         print(f"Also known as: {', '.join(operator.ALSO_KNOWN_AS.split())}\n")
-    _echo_lines(catalogue.fields(operator, _width()))
+    _echo_lines(tables.fields(operator, _width()))
     print()
-    _echo_lines(catalogue.support(operator, _width()))
+    _echo_lines(tables.support(operator, _width()))
 
 
 def _operator(name: str) -> str:
@@ -452,9 +450,9 @@ def capture(output: Path, overwrite: bool) -> None:
 def devices(as_json: bool) -> None:
     """Show the devices of this machine and how they compute."""
     if as_json:
-        _echo_json(catalogue.devices_data())
+        _echo_json(tables.devices_data())
     else:
-        _echo_lines(catalogue.devices(_width()))
+        _echo_lines(tables.devices(_width()))
 
 
 def _echo_lines(lines: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Array functions in blocks: how each is cut (`Chunking`), or composed of a library's operations.
+"""Array functions in blocks: how each is cut, or composed of a library's operations.
 
 Blocks are arrays of any library in memory. The tasks of a lazy library are in `_block_tasks`.
 """
@@ -64,9 +64,6 @@ class Indexed:
     """How indices name elements, from operands and attributes."""
     writes: bool = False
     """Whether there are updates."""
-
-
-Chunking = Blockwise | Tree | Rows | Indexed
 
 
 def point_along(operands: Sequence[Array], attributes: Attributes) -> Pointing:

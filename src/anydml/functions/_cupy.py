@@ -15,7 +15,7 @@ from anydml._native import native
 from anydml.core.errors import AnyDMLError
 from anydml.functions._function import FunctionSpec
 
-Call = Callable[[tuple[Any, ...], Any], Any]
+Caller = Callable[[tuple[Any, ...], Any], Any]
 
 # CuPy's types by their codes, and the other way; other packages' once they have been seen.
 _TYPES: Final = {
@@ -74,7 +74,7 @@ def _make(code: int, shape: tuple[int, ...]) -> tuple[Any, int]:
     return result, result.data.ptr
 
 
-def call_of(spec: FunctionSpec, general: Call) -> Call:
+def call_of(spec: FunctionSpec, general: Caller) -> Caller:
     """Return the call of a function with CuPy's arrays; `general` takes unusual calls."""
     run = native.memory_call(spec.operator.KERNEL, spec.result_class)
     defaults = tuple(a.default for a in spec.attributes if a.default is not None)

@@ -19,14 +19,14 @@ from anydml.functions._function import FunctionSpec, function_specs
 from anydml.functions._memory import on_memory
 from anydml.libraries import has_no_memory
 
-Call = Callable[[tuple[Any, ...], Any], Any]
+Caller = Callable[[tuple[Any, ...], Any], Any]
 """Takes the function's arguments without ``out``, and ``out``."""
 
 
 _HAS_EXTENSION: Final = has_extension()
 
 
-def _integration_of(library: str) -> Callable[[FunctionSpec], Call] | None:
+def _integration_of(library: str) -> Callable[[FunctionSpec], Caller] | None:
     """Return the maker of an integration's calls, by the top-level module of an array's class."""
     if library == "dask":
         from anydml.dask._calls import call_of
@@ -62,7 +62,7 @@ def dispatch(
     return call(arguments, out)
 
 
-def _call_of(spec: FunctionSpec, kind: type) -> Call | None:
+def _call_of(spec: FunctionSpec, kind: type) -> Caller | None:
     for base in kind.__mro__:
         call_of = _integration_of(base.__module__.partition(".")[0])
         if call_of is not None:
@@ -71,7 +71,7 @@ def _call_of(spec: FunctionSpec, kind: type) -> Call | None:
     return None
 
 
-def _on_memory(spec: FunctionSpec) -> Call:
+def _on_memory(spec: FunctionSpec) -> Caller:
     """Return the call of a function without an integration of its first operand's library.
 
     Another operand that is lazy or traced sends the call to that one's.
@@ -91,7 +91,7 @@ def _on_memory(spec: FunctionSpec) -> Call:
 
 @cache
 def function_of(
-    module: str, name: str, call_of: Callable[[FunctionSpec], Call], asarray: Callable[[Any], Any]
+    module: str, name: str, call_of: Callable[[FunctionSpec], Caller], asarray: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """An array function by its name that calls one library's integration whatever it gets."""
     spec = function_specs().get(name)

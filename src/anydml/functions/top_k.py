@@ -348,8 +348,8 @@ def top_k(
     Parameters
     ----------
     x : array_like, shape (..., n, ...)
-        Bools, floats or integers of 8 to 64 bits. Rank 0 counts as one element along one
-        axis; the results then have rank 0, too, unless k is 0.
+        Bools, integers of 8 to 64 bits, or floats of 16 to 64 bits. Rank 0 counts as one element
+        along one axis; the results then have rank 0, too, unless k is 0.
     k : int
         0 to n.
     axis : int, optional
@@ -370,9 +370,9 @@ def top_k(
         Which of equal elements comes first: the one with the lowest or with the highest index.
     lengths : integer or array_like of integers, shape of `x` without the axis, optional
         How many elements of each row count, in 0..n; the elements behind them are never selected.
-        Positions of the results without an element have index -1 and `fill_value`. Lengths outside
-        0..n are an error if they are in the processor's memory; those on a GPU and in arrays of JAX
-        and Dask are limited to it.
+        Positions of the results without an element have index -1, for which `index_dtype` must be
+        signed, and `fill_value`. Lengths outside 0..n are an error if they are in the processor's
+        memory; those on a GPU and in arrays of JAX and Dask are clamped.
     fill_value : number, optional
         See `lengths`; 0 by default.
     out : tuple of two arrays, optional
@@ -391,7 +391,7 @@ def top_k(
 
     Notes
     -----
-    From `TopK1`, ``DML_TOP_K1_OPERATOR_DESC``; any rank, k = 0, k = n, float64 and empty arrays are
+    From `TopK1`, ``DML_TOP_K1_OPERATOR_DESC``; any rank, k = 0, float64 and empty arrays are
     extensions.
 
     Examples

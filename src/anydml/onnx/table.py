@@ -7,7 +7,7 @@ becomes DirectML operators; `lower` has the functions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from anydml.onnx.contrib import CONTRIB, DOMAIN, SHAPES
@@ -355,5 +355,3 @@ SHADERS: Final[Mapping[str, tuple[Sequence[int], Sequence[str]]]] = {
     "DFT": ((17, 20), ("f16", "f32")), "STFT": ((17,), ("f16", "f32")), "GridSample": ((16,), ()),
 }  # fmt: skip
 """Operators that are shaders of the provider: their versions, and types of the first input."""
-
-Query = Callable[[Node, Operands], str]

@@ -30,7 +30,7 @@ Make = Callable[[int, tuple[int, ...]], tuple[Tensor, int]]
 
 
 def block_of(x: Tensor) -> tuple[Any, ...]:
-    """A tensor's layout in its storage, which is held, as native calls read it of host memory."""
+    """Describe a tensor on a GPU for a native call, with the storage that holds its memory."""
     storage = x.untyped_storage()
     return (
         CODES.get(x.dtype, -1), x.shape, x.stride(), x.itemsize, storage.data_ptr(),

@@ -3,7 +3,8 @@
 Each function is two operators of one schema. ``torch.ops.anydml.top_k_plain`` has kernels, shapes
 and a rule for `torch.vmap`; ``torch.ops.anydml.top_k`` has derivatives as well. A call of a
 function takes the plain one, which the dispatcher reaches in half the time, where no operand asks
-for a derivative. `torch.compile` and `torch.export` always see the other.
+for a derivative. `torch.compile` and `torch.export` always see the other. A third,
+``torch.ops.anydml.top_k_out``, writes to ``out=``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from anydml.functions._function import SPECS, Attributes, Call, FunctionSpec
 from anydml.functions._memory import call_on_memory, on_memory
 from anydml.libraries._torch import bump_version, check_kind, check_rank
 from anydml.torch._memory import block_of, is_plain, place_of
-from anydml.torch._namespace import Namespace
+from anydml.torch._namespace import Namespace, is_compiling
 from anydml.torch._pytorch import Tensor, torch
 
 NAMESPACE: Final = "anydml"
@@ -41,7 +42,6 @@ _INDEX_TYPES: Final = (torch.int64, torch.int32, torch.uint32, torch.uint64)
 
 library: Final[Any] = torch.library.Library(NAMESPACE, "DEF")
 
-is_compiling: Final[Any] = torch.compiler.is_compiling
 is_tracing: Final[Any] = torch.jit.is_tracing
 is_grad_enabled: Final[Any] = torch.is_grad_enabled
 unpack_dual: Final[Any] = torch.autograd.forward_ad.unpack_dual
@@ -226,7 +226,7 @@ class Operator:
     def _batch_by(self, kind: str) -> Callable[..., Any]:
         def call(spec: FunctionSpec, operands: Sequence[Tensor], attributes: Any) -> Any:
             chosen = OPERATORS[spec]
-            return as_sequence(chosen.on(getattr(chosen, kind), operands, attributes))
+            return as_sequence(chosen.call_operator(getattr(chosen, kind), operands, attributes))
 
         lib = Namespace(call)
 
@@ -240,14 +240,14 @@ class Operator:
 
     # ---- calls
 
-    def on(
+    def call_operator(
         self,
         operator: Any,
         operands: Sequence[Tensor],
         attributes: Attributes,
         **keywords: Any,
     ) -> Any:
-        """Call one of them."""
+        """Call one of the function's operators."""
         if self.spec.lists_operands:
             return operator(list(operands), *attributes.values(), **keywords)
         return operator(*operands, *attributes.values(), **keywords)
@@ -320,7 +320,7 @@ class Operator:
             return
         numbered = {f"out{i}": x for i, x in enumerate(outs)}
         keywords = {"out": outs} if self.spec.lists_results else numbered
-        self.on(self.out, operands, attributes, **keywords)
+        self.call_operator(self.out, operands, attributes, **keywords)
 
     def asks(self, operands: Sequence[Tensor]) -> bool:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
@@ -335,7 +335,7 @@ class Operator:
         """Call the function on normalized operands."""
         spec = self.spec
         if is_compiling():
-            return self.on(self.differentiable, operands, attributes)
+            return self.call_operator(self.differentiable, operands, attributes)
         if self._sizes and is_tracing():  # sizes are tensors then, which no list of sizes may hold
             attributes = {
                 name: [int(size) for size in value] if name in self._sizes else value
@@ -346,7 +346,7 @@ class Operator:
             if has_list and any(map(_is_batch_of_gradients, operands)):
                 return spec.blocks.rule(namespace, operands, attributes)
             return self._derived(operands, attributes)
-        return self.on(self.plain, operands, attributes)
+        return self.call_operator(self.plain, operands, attributes)
 
     def call(self) -> Callable[[tuple[Any, ...], Any], Any]:
         """Return the call of the function on a user's arguments."""
@@ -379,8 +379,7 @@ class Operator:
         """Raise this library's error for one of PyTorch's, if there is one."""
         if is_compiling():
             return
-        operands = arguments[0] if self.spec.lists_operands else arguments[: self._count]
-        for i, x in enumerate(operands):
+        for i, x in enumerate(self._split_arguments(arguments)[0]):
             if isinstance(x, torch.Tensor) and (
                 isinstance(error, NotImplementedError) or x.is_nested
             ):
@@ -393,7 +392,7 @@ class Operator:
         operands, attributes = self._parts(arguments)
         if self.asks(operands):
             return self._derived(operands, attributes)
-        return self.on(self.plain, operands, attributes)
+        return self.call_operator(self.plain, operands, attributes)
 
     def _derived(self, operands: Sequence[Tensor], attributes: Attributes) -> Any:
         results = Derived.apply(OperatorCall(self, attributes), *operands)
@@ -440,7 +439,7 @@ class Derived(torch.autograd.Function):  # type: ignore[misc]  # PyTorch's, with
 
     @staticmethod
     def forward(call: OperatorCall, *operands: Tensor) -> Any:
-        results = call.operator.on(call.operator.plain, operands, call.attributes)
+        results = call.operator.call_operator(call.operator.plain, operands, call.attributes)
         return tuple(results) if isinstance(results, list) else results
 
     @staticmethod

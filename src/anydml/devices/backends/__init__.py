@@ -1,8 +1,7 @@
 """Where programs run: native kernels (`cpu`), NVIDIA GPUs (`cuda`), XLA, ONNX Runtime, or
 `reference`.
 
-A backend allocates memory and compiles programs. Nothing above this package knows which backends
-there are.
+A backend allocates memory and compiles programs.
 """
 
 from __future__ import annotations

@@ -85,11 +85,6 @@ def binary(name: str, **fields: Any) -> Lower:
     return lower
 
 
-def logical(name: str) -> Lower:
-    """A comparison or an operator of bools: its result is UINT8."""
-    return binary(name)
-
-
 def choice(n: Lowering) -> Expression:
     sizes = n.output()[1]
     return n.emit("ELEMENT_WISE_IF", *(n.broadcast(i, sizes) for i in range(3)))
