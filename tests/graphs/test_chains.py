@@ -25,7 +25,8 @@ def random_chain(seed, count, sizes):
         if kind == 0:
             values.append(getattr(graph, UNARY[rng.integers(0, len(UNARY))])(a))
         elif kind == 1:
-            values.append(graph.clip(a, min=float(rng.normal()), max=float(rng.normal() + 1)))
+            low, high = rng.choice([-0.0, 0.0, rng.normal()]), rng.choice([0.0, rng.normal() + 1])
+            values.append(graph.clip(a, min=float(low), max=float(high)))
         else:
             values.append(getattr(graph, BINARY[rng.integers(0, len(BINARY))])(a, b))
     outputs = {f"o{i}": values[j] for i, j in enumerate({len(values) - 1, 3 + count // 2})}

@@ -283,6 +283,30 @@ def test_many_bad_edges():
     assert len(found) == 1000
 
 
+def test_an_input_without_edges_between_others():
+    nodes = [node(relu(), "a"), node(relu(), "c")]
+    found = graph(nodes, In(0, 0, 0), In(2, 1, 0), Out(0, 0, 0), Out(1, 0, 1))
+    assert len(found.inputs) == 3
+    assert DEVICE.check(found) == []
+    x = np.array([-1, 0, 1, 2], np.float32)
+    results = DEVICE.compile_graph(found)(input0=x, input2=-x)
+    assert results["output1"].tolist() == [1, 0, 0, 0]
+
+
+def test_the_counts_of_inputs_and_outputs():
+    read = graph([node(relu(), "a")], In(0, 0, 0), Out(0, 0, 0)).to_json()
+    del read["Inputs"], read["Outputs"]
+    more = dml.GraphDesc.from_json(read | {"InputCount": 3, "OutputCount": 2})
+    assert [len(more.inputs), len(more.outputs)] == [3, 2]
+    (found,) = DEVICE.check(more)
+    assert str(found) == "Outputs[1] (output1): expected a connection, got none"
+    (found, _) = DEVICE.check(dml.GraphDesc.from_json(read | {"InputCount": 0}))
+    assert found.path == "InputEdges[0].GraphInputIndex"
+    for wrong in ({"InputCount": 2**32 - 1}, {"Outputs": [{"Name": "y"}], "OutputCount": 2}):
+        with pytest.raises(dml.ModelError, match="Count"):
+            dml.GraphDesc.from_json(read | wrong)
+
+
 def test_an_index_far_beyond():
     far = graph([node(relu(), "r")], In(2**32 - 1, 0, 0), Out(0, 0, 2**32 - 1))
     assert len(far.inputs) == len(far.outputs) == 1

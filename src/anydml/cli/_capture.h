@@ -101,7 +101,8 @@ class Object {
   }
   template <class T>
   void put_array(const char* name, const T* values, std::uint32_t count) {
-    if (values != nullptr) put(name, list(values, count, [](const T& v) { return json(v); }));
+    if (values != nullptr || count == 0)
+      put(name, list(values, count, [](const T& v) { return json(v); }));
   }
   std::string done() const { return text_ + "}"; }
 
@@ -126,8 +127,8 @@ inline std::string json(const DML_TENSOR_DESC& desc) {
   out.put("DimensionCount", json(static_cast<std::uint32_t>(buffer.DimensionCount)));
   out.put_array("Sizes", buffer.Sizes, buffer.DimensionCount);
   out.put_array("Strides", buffer.Strides, buffer.DimensionCount);
-  out.put("TotalTensorSizeInBytes",
-          json(static_cast<std::uint64_t>(buffer.TotalTensorSizeInBytes)));
+  const auto total = static_cast<std::uint64_t>(buffer.TotalTensorSizeInBytes);
+  out.put("TotalTensorSizeInBytes", total == 0 ? quoted("0") : json(total));  // 0 is "computed"
   out.put("GuaranteedBaseOffsetAlignment",
           json(static_cast<std::uint32_t>(buffer.GuaranteedBaseOffsetAlignment)));
   return out.done();
@@ -242,6 +243,8 @@ inline std::string to_json(const DML_GRAPH_DESC& desc, const Operators& operator
   out.put("IntermediateEdges",
           capture::list(desc.IntermediateEdges, desc.IntermediateEdgeCount, capture::edge));
   out.put("OutputEdges", capture::list(desc.OutputEdges, desc.OutputEdgeCount, capture::edge));
+  out.put("InputCount", capture::json(static_cast<std::uint32_t>(desc.InputCount)));
+  out.put("OutputCount", capture::json(static_cast<std::uint32_t>(desc.OutputCount)));
   return out.done();
 }
 #endif

@@ -319,7 +319,7 @@ class TensorDesc:
         if self.flags is not TensorFlags.NONE:
             fields["Flags"] = self.flags.suffix
         if self.total_tensor_size_in_bytes != self.minimum_size_in_bytes:
-            fields["TotalTensorSizeInBytes"] = self.total_tensor_size_in_bytes
+            fields["TotalTensorSizeInBytes"] = self.total_tensor_size_in_bytes or "0"
         if self.guaranteed_base_offset_alignment:
             fields["GuaranteedBaseOffsetAlignment"] = self.guaranteed_base_offset_alignment
         return fields
@@ -351,7 +351,7 @@ class TensorDesc:
         parse_field(fields, "DimensionCount", count, None)
         strides = parse_field(fields, "Strides", _optional_strides, None)
         flags = parse_field(fields, "Flags", _json_flags, TensorFlags.NONE)
-        total = parse_field(fields, "TotalTensorSizeInBytes", _json.json_uint64, 0)
+        total = parse_field(fields, "TotalTensorSizeInBytes", _total_size, None)
         alignment = parse_field(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
         values = data_type, sizes, strides, flags, total, alignment
         faults.finish(lambda: cls.unchecked(dict(zip(_FIELDS, values, strict=True))))
@@ -360,7 +360,7 @@ class TensorDesc:
             sizes,
             strides,
             flags=flags,
-            total_tensor_size_in_bytes=total or None,  # 0 stands for "computed", as if absent
+            total_tensor_size_in_bytes=total,
             guaranteed_base_offset_alignment=alignment,
         )
 
@@ -369,9 +369,8 @@ class TensorDesc:
         """A tensor of these values, some of which are unknown, to find violations of others."""
         tensor = object.__new__(cls)
         vars(tensor).update(values)
-        if is_known(values["total_tensor_size_in_bytes"]):
-            total = values["total_tensor_size_in_bytes"]
-            total = total or known(lambda: tensor.minimum_size_in_bytes)
+        if values["total_tensor_size_in_bytes"] is None:
+            total = known(lambda: tensor.minimum_size_in_bytes)
             vars(tensor)["total_tensor_size_in_bytes"] = total
         return tensor
 
@@ -514,6 +513,11 @@ def _dimensions(value: Any) -> tuple[int, ...]:
     if len(found) > _MOST_SIZES:
         raise ModelError(f"Expected at most {MAX_DIMENSIONS} integers, got {len(found)}.")
     return found
+
+
+def _total_size(value: Any) -> int | None:
+    """Read a size in bytes; None stands for one that is computed, as DxDispatch reads 0."""
+    return 0 if value == "0" else _json.json_uint64(value) or None
 
 
 def _optional_strides(value: Any) -> tuple[int, ...] | None:

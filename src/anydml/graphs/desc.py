@@ -18,6 +18,8 @@ from anydml.ops._descriptor import Descriptor, page_name
 from anydml.ops._registry import read_descriptor
 
 _TYPE_PREFIX = "DML_GRAPH_NODE_TYPE_"
+_MOST_UNUSED = 1024  # inputs without edges, of a graph that does not list its inputs
+_MOST_COUNTED = 65_536  # inputs of a graph that does not list them; a file may lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +287,8 @@ class GraphDesc:
     output_edges : sequence of OutputEdge
         From nodes to outputs of the graph.
     inputs, outputs : sequence of GraphTensor or str, optional
-        The graph's inputs and outputs. Left out, as many as edges have, by the edges' names, else
-        ``input0``, ``input1``, and so on.
+        The graph's inputs and outputs. Left out, as many as the edges' largest index says, by the
+        edges' names, else ``input0``, ``input1``, and so on.
 
     Examples
     --------
@@ -325,10 +327,8 @@ class GraphDesc:
             _all_of("intermediate_edges", intermediate_edges, IntermediateEdge),
         )
         put(self, "output_edges", _all_of("output_edges", output_edges, OutputEdge))
-        into = [(edge.graph_input_index, edge.name) for edge in self.input_edges]
-        out_of = [(edge.graph_output_index, edge.name) for edge in self.output_edges]
-        put(self, "inputs", _tensors("input", inputs, into))
-        put(self, "outputs", _tensors("output", outputs, out_of))
+        for what, items in (("input", inputs), ("output", outputs)):
+            put(self, f"{what}s", _tensors(what, items, getattr(self, f"{what}_edges")))
 
     def label(self, index: int) -> str:
         """The name of a node in messages: its own, or ``nodes[3]``."""
@@ -375,8 +375,15 @@ class GraphDesc:
             parse("Inputs", GraphTensor.from_json, None),
             parse("Outputs", GraphTensor.from_json, None),
         ]
+        counts = []
+        for name, tensors in zip(("InputCount", "OutputCount"), parts[4:], strict=True):
+            low, high = (0, _MOST_COUNTED) if tensors is None else (len(tensors),) * 2
+            counts.append(faults.field(record, name, _json.json_integer(low, high), None))
         faults.finish()
-        return cls(*parts)
+        nodes, into, between, out_of, inputs, outputs = parts
+        inputs = _tensors("input", inputs, into, counts[0])
+        outputs = _tensors("output", outputs, out_of, counts[1])
+        return cls(nodes, into, between, out_of, inputs, outputs)
 
 
 def _all_of(name: str, values: Any, *kinds: type) -> tuple[Any, ...]:
@@ -396,17 +403,20 @@ def _all_of(name: str, values: Any, *kinds: type) -> tuple[Any, ...]:
 
 
 def _tensors(
-    what: str, items: Iterable[Any] | None, edges: Sequence[tuple[int, str]]
+    what: str, items: Iterable[Any] | None, edges: Sequence[Any], count: int | None = None
 ) -> tuple[GraphTensor, ...]:
     if items is not None:
         tensors = (GraphTensor(item) if isinstance(item, str) else item for item in items)
         return _all_of(f"{what}s", tensors, GraphTensor)
-    # No more than there are edges: an index beyond that is wrong in any case.
-    count = min(max((index for index, _ in edges), default=-1) + 1, len(edges))
+    indices = [getattr(edge, f"graph_{what}_index") for edge in edges]
+    if count is None:
+        count = max(indices, default=-1) + 1
+        if count > len(edges) + (_MOST_UNUSED if what == "input" else 0):
+            count = len(edges)  # the index is wrong
     names = [""] * max(count, 0)
-    for index, name in edges:
+    for index, edge in zip(indices, edges, strict=True):
         if 0 <= index < len(names):
-            names[index] = names[index] or name
+            names[index] = names[index] or edge.name
     return tuple(GraphTensor(name or f"{what}{i}") for i, name in enumerate(names))
 
 

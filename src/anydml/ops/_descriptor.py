@@ -341,16 +341,17 @@ class Descriptor:
     def _find_in_stages(
         self, level: FeatureLevel, *stages: Sequence[Callable[[Self, FeatureLevel], Rules]]
     ) -> list[Violation]:
-        found: list[Violation] = []
+        found: list[Violation] = []  # with observed deviations, which hide nothing
+        reported: set[str] = set()
         desc = self
         for stage in stages:
-            before = len(found)
+            wrong = []
             for rules in stage:
-                reported = {item.path for item in found}
-                new = find_violations(rules(desc, level))
-                found += [item for item in new if item.path not in reported]
-            wrong, _ = _deviations.split(self.NAME, found[before:], level)
-            desc = desc.without(*(members(item.path) for item in wrong))
+                new = [v for v in find_violations(rules(desc, level)) if v.path not in reported]
+                found += new
+                wrong += [v.path for v in _deviations.split(self.NAME, new, level)[0]]
+                reported.update(wrong)
+            desc = desc.without(*map(members, wrong))
         return found
 
     def without(self, *locations: Location) -> Self:

@@ -90,8 +90,9 @@ class ActivationLeakyRelu(Activation):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, alpha: float) -> Array:
-        line = x.dtype.type(alpha) * x
-        if 0 <= alpha <= 1:
+        factor = x.dtype.type(alpha)
+        line = factor * x
+        if 0 < factor <= 1:  # 0 times infinity is NaN
             return e.xp.maximum(x, line)
         return e.xp.where(x >= 0, x, line)
 

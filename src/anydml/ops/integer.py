@@ -55,6 +55,11 @@ def _product(specs: Specs) -> tuple[Any, list[Rules]]:
     ]
 
 
+def _same_ranks_of_parameters(specs: Specs, *tensors: str) -> Rules:
+    names = [f"{tensor}{name}" for tensor in tensors for name in PARAMETERS]
+    return same_ranks(*((name, specs[name]) for name in names))
+
+
 def _same_batches_and_inner(a: ArraySpec, b: ArraySpec) -> Rules:
     batches, inner = len(a.shape) - 2, len(a.shape) - 1
     for own, other in [*((i, i) for i in range(batches)), (inner, inner - 1)]:
@@ -173,6 +178,7 @@ class MatrixMultiplyIntegerToFloat(Scaled):
         return Inferred.of(
             (ArraySpec(shape, scale[1].dtype),),
             *rules,
+            _same_ranks_of_parameters(specs, "A", "B"),
             same_types(a, b),
             same_types(scale, other_scale, bias),
             same_ranks(output, bias),
@@ -215,9 +221,8 @@ class QuantizedLinearMatrixMultiply(Scaled):
     def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
         specs = named_specs(cls, inputs)
         shape, rules = _product(specs)
-        names = [f"{tensor}{name}" for tensor in ("A", "B", "Output") for name in PARAMETERS]
-        named = ((name, specs[name]) for name in names)
-        return Inferred.of((ArraySpec(shape, type_of_output(specs)),), *rules, same_ranks(*named))
+        same = _same_ranks_of_parameters(specs, "A", "B", "Output")
+        return Inferred.of((ArraySpec(shape, type_of_output(specs)),), *rules, same)
 
     @staticmethod
     def compute(

@@ -31,7 +31,7 @@ from anydml.ops._quantized import (
     type_of_output,
     wrapped,
 )
-from anydml.ops._rules import rank_of
+from anydml.ops._rules import rank_of, same_ranks
 from anydml.ops.convolution import Convolution, ConvolutionDirection
 from anydml.ops.pooling import AveragePooling, AveragePooling1, Dilated
 
@@ -127,6 +127,14 @@ class ConvolutionInteger(Filtered, IntegerTensors):
     NAME = "CONVOLUTION_INTEGER"
     EXAMPLES = (_WINDOW,)
     ALSO_KNOWN_AS = "onnx.ConvInteger"
+
+    @classmethod
+    def infer(cls, inputs: Sequence[ArraySpec | None], attributes: Attributes) -> Inferred:
+        inferred, specs = super().infer(inputs, attributes), named_specs(cls, inputs)
+        first, second = (
+            (name, specs[name]) for name in ("FilterZeroPointTensor", "InputZeroPointTensor")
+        )
+        return Inferred.of(inferred.outputs, inferred.violations, same_ranks(first, second))
 
     @staticmethod
     def compute(

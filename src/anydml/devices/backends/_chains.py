@@ -117,8 +117,8 @@ class _Recorder:
         return self.constants.setdefault(bits, -2 - len(self.constants))
 
     def clip(self, x: Any, low: Any, high: Any) -> Any:
-        """By NumPy's definition."""
-        return self.apply("minimum", self.apply("maximum", x, low), high)
+        """As NumPy does: an element that equals a bound keeps the sign of its zero."""
+        return self.apply("minimum", high, self.apply("maximum", low, x))
 
     def zeros_like(self, x: Any) -> np.float32:
         """One zero, which is each element's."""
