@@ -249,6 +249,16 @@ def test_arithmetic_of_expressions(call, operators):
     np.testing.assert_allclose(result["y"], call(one, other), rtol=1e-6)
 
 
+@pytest.mark.parametrize("value", [0.0, -0.0, 0.1, 1e39, 1e-45])
+def test_a_quotient_by_a_number_is_that_of_floats(value):
+    graph, a = builder("a")
+    compiled = dml.Device("cpu").compile_graph(graph.build(y=a / value))
+    with np.errstate(all="ignore"):
+        expected = X * (np.float32(1) / np.float32(value)) + np.float32(0)
+        result = compiled(a=X)["y"]
+    np.testing.assert_array_equal(result, expected)
+
+
 def test_arithmetic_with_other_objects():
     _, a = builder("a")
     for call in (lambda: a + X, lambda: X + a, lambda: a % 2, lambda: "x" * a, lambda: None / a):

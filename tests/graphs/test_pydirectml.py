@@ -129,6 +129,8 @@ def test_tensor_descs():
     assert full.total_tensor_size_in_bytes == 512
     assert full.guaranteed_base_offset_alignment == 16
     assert dml.TensorDesc(FLOAT32, sizes, None).strides is None
+    arrays = dml.TensorDesc(FLOAT32, np.array(sizes), np.array([60, 20, 5, 1]))
+    assert (arrays.sizes, arrays.strides) == (sizes, [60, 20, 5, 1])
     desc = dml.TensorDesc(
         data_type=FLOAT32, flags=flags, sizes=sizes, tensor_policy=dml.TensorPolicy.default
     )
@@ -270,6 +272,13 @@ def test_tensor_data():
     assert data.dtype == np.float32
     assert np.array(data).tolist() == [[1, 2], [3, 4]]
     assert memoryview(data).format == "f"
+
+
+def test_sizes_may_be_arrays_of_numpy():
+    scope = dml.GraphBuilder(dml.Device())
+    x = dml.input_tensor(scope, 0, dml.TensorDesc(FLOAT32, [1, 1, 2, 3]))
+    pooled = dml.max_pooling(x, np.array([2, 2]), strides=np.array([1, 1])).values
+    assert pooled.get_output_desc().sizes == [1, 1, 1, 2]
 
 
 def test_max_pooling_makes_indices_on_demand():

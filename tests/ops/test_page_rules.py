@@ -11,11 +11,11 @@ import pytest
 import anydml as dml
 from support.examples import page_example
 
-# Tensors of FLOAT32, FLOAT16 and UINT32.
+# Tensors of FLOAT32, FLOAT16 and UINT32; `T` and `page` stand for any tensor and the example.
 TENSORS = {
     name: lambda *sizes, kind=kind: dml.TensorDesc(kind, sizes)
     for name, kind in (("F", "FLOAT32"), ("H", "FLOAT16"), ("U", "UINT32"))
-}
+} | {"T": dml.TensorDesc}
 RULES = Path(__file__).with_name("page_rules.txt")
 
 
@@ -33,6 +33,6 @@ def test_rule(case, expected):
     name, changes = case[:-1].split("(", 1)
     good = page_example(name)
     assert dml.Device("cpu").check(good) == []
-    broken = dataclasses.replace(good, **eval(f"dict({changes})", TENSORS))
+    broken = dataclasses.replace(good, **eval(f"dict({changes})", TENSORS | {"page": good}))
     found = [str(item).removeprefix(f"{name}.") for item in dml.Device("cpu").check(broken)]
     assert found == expected

@@ -71,7 +71,7 @@ class Arithmetic:
         return self._binary("multiply", other, lambda value: ScaleBias(value, 0))
 
     def __truediv__(self, other: Self | float) -> Self:
-        return self._binary("divide", other, lambda value: ScaleBias(1 / value, 0))
+        return self._binary("divide", other, lambda value: ScaleBias(_reciprocal(value), 0))
 
     def __mod__(self, other: Self) -> Self:
         return self._binary("modulus_truncate", other, None)
@@ -92,6 +92,12 @@ class Arithmetic:
 
     def __neg__(self) -> Self:
         return self * -1
+
+
+def _reciprocal(value: float) -> float:
+    """Divide 1 by a number as C++ does floats: that of 0 is infinite."""
+    with np.errstate(all="ignore"):
+        return float(np.float32(1) / np.float32(value))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

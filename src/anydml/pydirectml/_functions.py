@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ArgumentTypeError
 from anydml.ops import (
@@ -91,6 +93,8 @@ def _operator(name: str, **renamed: str) -> Callable[[Function], Function]:
             bound.apply_defaults()
             expressions, fields = [], {}
             for key, value in bound.arguments.items():
+                if isinstance(value, np.ndarray):
+                    value = value.tolist()  # noqa: PLW2901  # as any sequence of numbers
                 if value is _REQUIRED:
                     raise ArgumentTypeError(f"{function.__name__}: {key} is missing")
                 kind = signature.parameters[key].annotation

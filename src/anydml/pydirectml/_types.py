@@ -139,7 +139,9 @@ class TensorDesc:
                 f"data_type: expected a TensorDataType other than UNKNOWN, got "
                 f"{short_repr(data_type)}"
             )
-        strides = fields.pop("strides", None) or policy.strides(sizes)
+        strides = fields.pop("strides", None)
+        if strides is None or not members("strides", strides):
+            strides = policy.strides(sizes)
         self._desc = tensor.TensorDesc(DataType(int(data_type)), sizes, strides, **fields)
 
     @property
