@@ -49,6 +49,11 @@ def test_everything_else_is_refused(text):
         parse(text.encode())
 
 
+def test_text_behind_a_model():
+    with pytest.raises(ModelError, match="line 2, column 1: Extra data"):
+        parse(b"{}\n}")
+
+
 def test_an_error_keeps_its_place():
     with pytest.raises(ModelError, match="line 3, column 9"):
         parse(b'{ // one\n /* two\n*/ "a": ?}')
