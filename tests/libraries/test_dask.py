@@ -242,3 +242,15 @@ def test_top_k_of_many_blocks():
     """More than are merged at once, at three levels."""
     x = (np.arange(40) * 7 % 41).astype(np.float32)
     same(dml.top_k(da.from_array(x, chunks=2), 3), dml.top_k(x, 3))
+
+
+def test_one_hot_of_values_that_alone_are_lazy():
+    values = da.from_array(np.array([0.0, 1.0]))
+    assert dml.one_hot(np.array([0, 1]), 2, values).compute().tolist() == [[1, 0], [0, 1]]
+
+
+def test_the_last_key_of_bfloat16():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = da.from_array(np.array([3, 1, 2, 0], ml_dtypes.bfloat16))
+    values, indices = dml.top_k(x, 2, lengths=3, largest=False)
+    assert (values.compute().tolist(), indices.compute().tolist()) == ([1, 2], [1, 2])

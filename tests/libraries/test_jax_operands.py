@@ -437,3 +437,19 @@ def test_dask_arrays_beside_arrays_of_jax():
     ):
         with pytest.raises(dml.ArgumentTypeError, match=advice):
             call()
+
+
+def test_results_that_the_call_allocates_are_those_of_jax():
+    x = jnp.arange(3.0)
+    values, indices = dml.top_k(x, 1, out=(None, None))
+    assert (type(values), indices.dtype) == (KIND, dml.top_k(x, 1).indices.dtype)
+
+
+def test_a_result_beyond_2_48_elements():
+    with pytest.raises(dml.ArgumentError, match=r"at most 2\^48 elements"):
+        dml.pad(jnp.ones((3, 5)), 2**31)
+
+
+def test_the_gradient_of_one_hot_of_one_index():
+    gradient = jax.grad(lambda v: dml.one_hot(jnp.asarray(1), 3, v).sum())(jnp.array([0.0, 1.0]))
+    assert gradient.tolist() == [2, 1]

@@ -38,3 +38,87 @@ def test_dask_arrays_beside_tensors():
     ):
         with pytest.raises(dml.ArgumentTypeError, match=advice):
             call()
+
+
+def test_arrays_of_numpy_with_negative_strides():
+    indices = np.array([2, 0])[::-1]
+    assert dml.gather(torch.arange(3.0), indices).tolist() == [0, 2]
+    assert dml.one_hot(torch.tensor([0]), 2, np.array([1.0, 2.0])[::-1]).tolist() == [[1, 2]]
+    joined = dml.join([torch.zeros(2), np.array([1.0, 2.0])[::-1]], promote=True)
+    assert joined.tolist() == [0, 0, 2, 1]
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = torch.zeros(3, dtype=torch.bfloat16)
+    updates = np.arange(2).astype(ml_dtypes.bfloat16)[::-1]
+    assert dml.scatter_elements(x, [0, 1], updates).tolist() == [1, 0, 0]
+
+
+def test_a_type_that_pytorch_lacks():
+    with pytest.raises(dml.ArgumentTypeError, match="type that PyTorch has, got datetime64"):
+        dml.join([torch.zeros(2), np.array(["2026"], "M8[D]")], promote=True)
+    with pytest.raises(dml.IndexOutOfRangeError, match=str(2**63)):
+        dml.gather(torch.arange(3.0), [2**63])
+
+
+def test_a_gradient_does_not_depend_on_later_writes():
+    x, indices = torch.zeros(4, requires_grad=True), np.array([0, 1])
+    y = dml.gather(x, indices)
+    indices[:] = 3
+    y.sum().backward()
+    assert x.grad.tolist() == [1, 1, 0, 0]
+
+
+def test_numbers_that_pytorch_does_not_take():
+    x = torch.arange(2.0)
+    assert dml.pad(x, 1, constant=np.float32(7)).tolist() == [7, 0, 1, 7]
+    assert dml.top_k(x, 2, lengths=1, fill_value=np.float32(5)).values.tolist() == [0, 5]
+    with pytest.raises(dml.ArgumentError, match="k: expected at most 2"):
+        dml.top_k(x, 2**63)
+    with pytest.raises(dml.ArgumentTypeError, match="fill_value"):
+        dml.top_k(x, 1, lengths=0, fill_value="a")
+    for call in (lambda: dml.tile(x, 2**63), lambda: dml.pad(x, 1, constant=2**70)):
+        with pytest.raises(dml.AnyDMLError):
+            call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: dml.gather(x, [0.0, 1.9]),
+        lambda x: dml.gather(x, [True]),
+        lambda x: dml.top_k(x, 1, lengths=1.9).values,
+        lambda x: dml.scatter_elements(x, [0], 1e39),
+        lambda x: dml.scatter_elements(x, [0], True),
+    ],
+)
+def test_values_that_do_not_fit_are_refused_in_graphs_too(call):
+    x = torch.arange(3.0)
+    with pytest.raises(dml.ArgumentTypeError):
+        call(x)
+    with pytest.raises(Exception, match="expected"):
+        torch.compile(call, fullgraph=True, backend="aot_eager")(x)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip", "clamp"])
+def test_modes_of_tuples_of_symbolic_sizes(mode):
+    def call(x, indices):
+        return dml.gather_nd(x, indices, mode=mode)
+
+    x, indices = torch.arange(12.0).reshape(3, 4), torch.tensor([[-9, 1], [2, -9], [1, 9]])
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager", dynamic=True)
+    if mode == "clamp":
+        indices = indices.clamp(0, 2)
+    assert compiled(x, indices).tolist() == call(x, indices).tolist()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.filterwarnings("ignore:While compiling")
+def test_exported_options_of_top_k(strict, tmp_path):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return tuple(dml.top_k(x, 2, sorted=False))
+
+    x = torch.arange(3.0)
+    exported = torch.export.export(Model(), (x,), strict=strict)
+    torch.export.save(exported, tmp_path / "a.pt2")
+    values, indices = torch.export.load(tmp_path / "a.pt2").module()(x)
+    assert (values.tolist(), indices.tolist()) == ([1, 2], [1, 2])

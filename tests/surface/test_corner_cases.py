@@ -269,3 +269,18 @@ def test_the_first_array_says_how_types_are_promoted() -> None:
     tensor = torch.ones(1, dtype=torch.float32)
     assert dml.join([i(2), tensor], promote=True).dtype == np.float64
     assert dml.join([tensor, i(2)], promote=True).dtype == torch.float32
+
+
+def test_means_of_updates_of_rank_0() -> None:
+    x = np.zeros(3, np.float16)
+    assert dml.scatter_nd(x, [1], np.float16(3), reduction="mean").tolist() == [0, 1.5, 0]
+    updates = np.array([4, 5], np.int32)
+    found = dml.scatter_nd(np.int32(3), np.zeros((2, 0), int), updates, reduction="mean")
+    assert found == (3 + 4 + 5) // 3
+
+
+@pytest.mark.parametrize("lengths", [[], (), np.empty(0, int)])
+def test_no_lengths_for_some_rows(lengths: Any) -> None:
+    with pytest.raises(dml.ArgumentError, match="lengths: expected one for each row"):
+        dml.top_k(np.ones((3, 5)), 2, lengths=lengths)
+    assert dml.top_k(np.ones((0, 5)), 2, lengths=lengths).values.shape == (0, 2)

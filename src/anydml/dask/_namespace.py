@@ -128,5 +128,8 @@ class Namespace:
         return _graphs.joined([x] * count, axis)
 
     def numbers(self, x: Lazy, axis: int) -> Lazy:
-        count = arange(x.shape[axis], chunks=(x.chunks[axis],), like=meta_from_array(x))
+        held = (
+            {"chunks": (x.chunks[axis],), "like": meta_from_array(x)} if _graphs.is_lazy(x) else {}
+        )
+        count = arange(x.shape[axis], **held)
         return count.reshape((-1, *(1,) * (x.ndim - 1 - axis)))

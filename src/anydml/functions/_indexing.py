@@ -38,10 +38,10 @@ def into_axes(
     sizes = [data.shape[axis] for axis in axes]
     if mode == "clamp" or not sizes or 0 in sizes:  # with a size of 0 there are no indices
         return lookup, mode == "clamp"
-    if len(sizes) not in (1, *lookup.shape[-1:]):
-        return lookup, False  # the operator's own rules refuse it
     if len(sizes) == 1:
         return _moved(lib, mode, lookup, sizes[0]), False
+    if lookup.shape[-1] != len(sizes):
+        return lookup, False  # the operator's own rules refuse it
     columns = [_moved(lib, mode, lookup[..., i], size) for i, size in enumerate(sizes)]
     return lib.stack(columns, -1), False
 

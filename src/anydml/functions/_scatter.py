@@ -123,7 +123,7 @@ def program(lib: Library, spec: FunctionSpec, operands: Arrays, attributes: Attr
 def _cast(lib: Library, x: Array, to: Any) -> Array:
     once = x
     if isinstance(x, np.ndarray) and x.size:  # without the repetitions of a broadcast array
-        once = x[(*(slice(1) if stride == 0 else slice(None) for stride in x.strides),)]
+        once = x[(..., *(slice(1) if stride == 0 else slice(None) for stride in x.strides))]
     (result,) = call_kernel(lib, SPECS["cast"], (once,), {"to": to}, True)
     return result if once.shape == x.shape else lib.broadcast_to(result, x.shape)
 

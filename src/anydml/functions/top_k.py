@@ -141,6 +141,19 @@ def _order(
     return wanted, _arguments.flag(sorted, "sorted"), nan == "last", tie_break == "last"
 
 
+def _lengths_of(x: Any, lengths: Any) -> Any:
+    """Return the lengths for the call, where shape (0,) stands for rows that are whole."""
+    if lengths is None:
+        return _NO_LENGTHS if type(x) is ndarray else ()
+    if _shape_of(lengths) == (0,) and 0 not in _shape_of(x):
+        raise ArgumentError("lengths: expected one for each row, got shape (0,)")
+    return lengths
+
+
+def _shape_of(x: Any) -> tuple[Any, ...]:
+    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
+
+
 class TopKRows(TopK1):
     """`TopK1` with options; no operator of DirectML."""
 
@@ -256,7 +269,7 @@ def _in_steps(lib: Library, operands: rules.Arrays, attributes: Attributes) -> r
 def _last_of(dtype: Any, largest: bool) -> Any:
     """Return the key that is selected last."""
     if "float" in str(dtype) and not largest:
-        return np.asarray("nan", dtype)
+        return np.asarray(np.nan, dtype)
     return _scatter.identity("max" if largest else "min", dtype)
 
 
@@ -406,7 +419,7 @@ def top_k(
     ):
         order = _order(mode, largest, nan, tie_break, sorted)
         if lengths is not None or order[1:] != (True, False, False):
-            counts = _NO_LENGTHS if lengths is None else lengths
+            counts = _lengths_of(x, lengths)
             arguments = (x, counts, axis, k, *order, fill_value, index_dtype)
             # The general path refuses unsigned indices with lengths.
             is_simple = not unknown and (lengths is None or index_dtype is None)

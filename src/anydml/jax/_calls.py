@@ -7,6 +7,7 @@ in reverse, and have the same bits on every run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from anydml._native import MOST_ELEMENTS
 from anydml.core.errors import ArgumentError
 from anydml.core.program import Dynamic
 from anydml.functions._blocks import Composed
@@ -52,6 +54,8 @@ def trace(spec: FunctionSpec, arguments: tuple[Any, ...]) -> Any:
     operands, attributes, is_scalar = spec.prepare(namespace, *arguments)
     spec.check(operands, attributes)
     for shape, _ in spec.outputs_of(operands, attributes):
+        if prod(size for size in shape if not isinstance(size, Dynamic)) > MOST_ELEMENTS:
+            raise ArgumentError(f"{spec.name}: expected at most 2^48 elements, got shape {shape}")
         if any(isinstance(size, Dynamic) for size in shape):
             unset = next(a.name for a in spec.attributes if a.kind == "size" and a.default == -1)
             raise UnknownSizeError(

@@ -59,6 +59,8 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
     def call(arguments: tuple[Any, ...], out: Any) -> Any:
         if is_list and type(arguments[0]) not in _LISTS:
             arguments = members_of(arguments[0]), *arguments[1:]
+        if isinstance(out, tuple | list) and len(out) == len(spec.result_names) > 0:
+            out = None if all(one is None for one in out) else out
         if out is not None:
             operands = arguments[0] if is_list else arguments[:count]
             if not any(type(value) is ARRAY for value in operands):

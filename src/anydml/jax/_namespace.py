@@ -173,7 +173,7 @@ class Namespace:
         return jnp.zeros(shape, like.dtype)
 
     def arange(self, count: int, like: Traced) -> Traced:
-        return jnp.arange(count, dtype=self.positions(like[:0]).dtype)
+        return jnp.arange(count, dtype=self.positions(jnp.zeros(0, like.dtype)).dtype)
 
     def positions(self, x: Traced) -> Traced:
         # Without 64-bit types there are no larger positions than 32 bits hold.

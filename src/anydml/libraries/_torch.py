@@ -80,6 +80,17 @@ def tensor_of(array: Array) -> Any:
     return torch.from_dlpack(array.view(bits)).clone().view(_types(torch)[1][array.dtype])
 
 
+def copy_of(array: Array, name: str) -> Any:
+    """An operand of another library as a tensor that does not change when the operand does."""
+    if isinstance(array, DeviceArray):
+        return tensor_of(array)
+    if array.dtype not in _types(sys.modules["torch"])[1]:
+        raise ArgumentTypeError(
+            f"{name}: expected a type that PyTorch has, got {dtype_name(array.dtype)}"
+        )
+    return tensor_of(array.copy())  # packed: PyTorch has no negative strides
+
+
 def index_type() -> np.dtype[Any]:
     """int64, as of all functions of PyTorch."""
     return np.dtype(np.int64)

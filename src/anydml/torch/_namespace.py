@@ -13,8 +13,8 @@ from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
 from anydml.libraries import as_operand, reject_dask
-from anydml.libraries._torch import tensor_of
-from anydml.libraries._types import is_added, type_of
+from anydml.libraries._torch import copy_of
+from anydml.libraries._types import type_of
 from anydml.torch._pytorch import Tensor, torch
 
 is_compiling: Final[Any] = torch.compiler.is_compiling
@@ -51,7 +51,7 @@ class Namespace:
             result = torch.as_tensor(value)
         else:
             reject_dask(value, name)
-            result = tensor_of(as_operand(value, name)[0])
+            result = copy_of(as_operand(value, name)[0], name)
             if like is not None and result.is_floating_point() and _arguments.is_untyped(value):
                 result = result.to(torch.get_default_dtype())
         return result if like is None else result.to(like.device)
@@ -60,9 +60,9 @@ class Namespace:
         if isinstance(value, torch.Tensor):
             return value
         if is_compiling():
-            return torch.tensor(value, dtype=torch.int64, device=like.device)
+            return _traced_indices(value, name).to(like.device)
         reject_dask(value, name)
-        return torch.as_tensor(_arguments.index_array(value, name), device=like.device)
+        return copy_of(_arguments.index_array(value, name), name).to(like.device)
 
     def same_type(self, value: Any, like: Tensor, name: str, like_name: str = "x") -> Tensor:
         if isinstance(value, torch.Tensor):
@@ -78,8 +78,7 @@ class Namespace:
         reject_dask(value, name)
         empty = np.empty(0, type_of(_name(like.dtype)))
         array = _arguments.same_type(as_operand(value, name)[0], value, name, empty, like_name)
-        result = tensor_of(array) if is_added(array.dtype) else torch.as_tensor(array)
-        return result.to(like.device)
+        return copy_of(array, name).to(like.device)
 
     def value_type(self, dtype: Any) -> Any:
         return _type(dtype, "dtype", NUMBERS)
@@ -153,19 +152,40 @@ class Namespace:
         return x.conj() if x.is_complex() else x
 
 
+def _traced_indices(value: Any, name: str) -> Tensor:
+    """Convert indices that are no tensor, while PyTorch traces."""
+    found = torch.as_tensor(value)
+    if found.numel() and (found.dtype == torch.bool or found.is_floating_point()):
+        raise ArgumentTypeError(
+            f"{name}: expected one of {', '.join(INDEX_TYPES)}, or a smaller integer type, got "
+            f"{_name(found.dtype)}"
+        )
+    return found.to(torch.int64)
+
+
 def _check_fit(value: Any, dtype: Any, name: str) -> None:
     """Refuse Python numbers that a tensor would not keep; in terms that torch.compile traces."""
     if isinstance(value, (list, tuple)):
         for member in value:
             _check_fit(member, dtype, name)
-    elif isinstance(value, (int, float)) and not (dtype.is_floating_point or dtype.is_complex):
-        low, high = (
-            (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
-        )
-        if not low <= value <= high or value % 1:  # torch.compile formats no number
-            raise ArgumentTypeError(
-                f"{name}: expected the type of x, got a number that does not fit"
-            )
+    elif isinstance(value, (int, float)) and not _fits(value, dtype):
+        # torch.compile formats no number
+        raise ArgumentTypeError(f"{name}: expected the type of x, got a number that does not fit")
+
+
+def _fits(value: float, dtype: Any) -> bool:
+    if isinstance(value, bool):
+        return bool(dtype == torch.bool)
+    if dtype == torch.bool:
+        return value in (0, 1)
+    if dtype.is_complex:
+        return True
+    if not dtype.is_floating_point:
+        return bool(torch.iinfo(dtype).min <= value <= torch.iinfo(dtype).max and not value % 1)
+    if dtype.itemsize == 1:  # no number but zero is known to fit
+        return not value
+    is_finite = value - value == 0
+    return bool(not is_finite or abs(value) <= torch.finfo(dtype).max)
 
 
 def _type(dtype: Any, argument: str, accepted: Sequence[str]) -> Any:

@@ -38,6 +38,9 @@ _OF_ALLOCATION: Final = re.compile(
     "|Overflow when unpacking long"
 )
 
+# Of a number that no operator of PyTorch takes, as NumPy's or one of more than 64 bits.
+_OF_SCHEMA: Final = "Expected a value of type"
+
 _INDEX_TYPES: Final = (torch.int64, torch.int32, torch.uint32, torch.uint64)
 
 library: Final[Any] = torch.library.Library(NAMESPACE, "DEF")
@@ -364,7 +367,11 @@ class Operator:
                     results = run(operands, attributes)
                 else:
                     results = plain(*operands, *attributes.values())
-            except (RuntimeError, TypeError) as error:
+            except (RuntimeError, TypeError, OverflowError) as error:
+                if is_compiling():
+                    raise
+                if isinstance(error, OverflowError) or _OF_SCHEMA in str(error):
+                    return on_memory(spec, arguments, out)  # which knows the value, or refuses it
                 self._explain(arguments, error)
                 raise
             if is_scalar:
@@ -377,8 +384,6 @@ class Operator:
 
     def _explain(self, arguments: tuple[Any, ...], error: Exception) -> None:
         """Raise this library's error for one of PyTorch's, if there is one."""
-        if is_compiling():
-            return
         for i, x in enumerate(self._split_arguments(arguments)[0]):
             if isinstance(x, torch.Tensor) and (
                 isinstance(error, NotImplementedError) or x.is_nested
