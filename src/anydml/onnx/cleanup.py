@@ -17,7 +17,7 @@ from anydml.core.errors import ModelError
 from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed
 from anydml.onnx.read import Source, constants_of, load_onnx, subgraphs
-from anydml.onnx.shapes import infer, type_of, value_of
+from anydml.onnx.shapes import infer, node_errors, type_of, value_of
 from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
 
 MOST_NODES: Final = 100_000
@@ -53,6 +53,7 @@ def clean(
     return _Cleaner(source, shapes, dims, schemaless, fold).cleaned()
 
 
+Key = tuple[str, str, str]
 Scope = dict[str, str]
 """For each name of a graph or function body, the unique name of the value."""
 
@@ -74,9 +75,7 @@ class _Cleaner:
         self._fold = fold
         self._graph = Graph()
         self._types: dict[str, Any] = {}
-        self._functions = {
-            (_domain(item.domain), item.name): item for item in source.proto.functions
-        }
+        self._functions = {_key(item, item.name): item for item in source.proto.functions}
         self._kept: set[str] = set()
         self._read: set[str] = set()
         self._expanded = 0
@@ -122,11 +121,11 @@ class _Cleaner:
 
     def _check_functions(self) -> None:
         """Raise if the functions of the model have too many nodes when they are expanded."""
-        sizes: dict[tuple[str, str], int] = {}
+        sizes: dict[Key, int] = {}
         for _ in range(_MOST_EXPANSIONS):
             before = dict(sizes)
             for key, function in self._functions.items():
-                called = ((_domain(node.domain), node.op_type) for node in function.node)
+                called = (_key(node, node.op_type) for node in function.node)
                 sizes[key] = sum(1 + before.get(item, 0) for item in called)
             if sizes == before:
                 break
@@ -136,7 +135,7 @@ class _Cleaner:
                 "more (or one that calls itself)."
             )
         nodes = self._source.proto.graph.node
-        total = sum(1 + sizes.get((_domain(n.domain), n.op_type), 0) for n in nodes)
+        total = sum(1 + sizes.get(_key(n, n.op_type), 0) for n in nodes)
         if total > MOST_NODES:
             raise ModelError(
                 f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
@@ -189,7 +188,8 @@ class _Cleaner:
                 f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
             )
         for proto in _in_order(nodes):
-            self._node(proto, scope, opsets, prefix, depth, declared)
+            with node_errors(proto.name or next(iter(proto.output), ""), proto.op_type):
+                self._node(proto, scope, opsets, prefix, depth, declared)
 
     def _node(
         self,
@@ -279,7 +279,9 @@ class _Cleaner:
 
     def _alias(self, node: Node, scope: Scope) -> bool:
         """Remove a node whose output is its input."""
-        if node.domain or node.operator not in ("Identity", "Dropout") or not node.inputs[:1]:
+        if node.domain or node.operator not in ("Identity", "Dropout"):
+            return False
+        if not node.inputs or not node.outputs:
             return False
         if node.operator == "Dropout":
             if not self._fold or any(name in self._read for name in node.outputs[1:] if name):
@@ -297,7 +299,7 @@ class _Cleaner:
         self, node: Node, scope: Scope, opsets: Mapping[str, int], label: str, depth: int
     ) -> bool:
         """Replace an If with a constant condition by its branch."""
-        if node.domain or node.operator != "If" or not node.inputs:
+        if node.domain or node.operator != "If" or not any(node.inputs[:1]):
             return False
         condition = self._graph.values[node.inputs[0]].data
         if condition is None or condition.size != 1:
@@ -346,7 +348,7 @@ class _Cleaner:
         self, node: Node, scope: Scope, opsets: Mapping[str, int], label: str, depth: int
     ) -> bool:
         """Replace a function of the model, or of the standard, by its body."""
-        body = self._functions.get((node.domain, node.operator))
+        body = self._functions.get(_key(node.proto, node.operator))
         if body is None:
             if self._is_known(node):
                 return False
@@ -375,6 +377,11 @@ class _Cleaner:
         if node.schema is not None:  # a body of the standard need not say what it uses
             imported = {"": self._onnx.defs.onnx_opset_version(), **opsets, **imported}
         count = len(node.proto.output)
+        if count > len(body.output):
+            raise ModelError(
+                f"Node {short_repr(label)} ({node.title}): expected at most {len(body.output)} "
+                f"outputs (those of the function), got {count}."
+            )
         self._remove(node, "a function: its body takes its place")
         self._inline(nodes, list(body.output)[:count], list(node.proto.output), scope, inner,
                      imported or opsets, label, depth)  # fmt: skip
@@ -478,6 +485,11 @@ class _Cleaner:
             else:
                 self._remove(node, "nothing reads its outputs")
         self._graph.nodes = kept[::-1]
+
+
+def _key(proto: Any, name: str) -> Key:
+    """The domain, name and overload of a function, or of the one that a node calls."""
+    return _domain(proto.domain), name, getattr(proto, "overload", "")
 
 
 def _domain(domain: str) -> str:

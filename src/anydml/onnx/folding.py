@@ -18,7 +18,7 @@ _FOLDED_BYTES: Final = 2**28
 _FOLDABLE: Final = frozenset((
     "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "Ceil", "Clip", "Concat",
     "ConstantOfShape", "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Expand", "Flatten",
-    "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Less",
+    "Floor", "Gather", "GatherND", "Greater", "GreaterOrEqual", "Less",
     "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or",
     "Pad", "Pow", "Range", "Reciprocal", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
     "Reshape", "Round", "ScatterElements", "ScatterND", "Sigmoid", "Sign", "Sin", "Slice",
@@ -75,7 +75,7 @@ class Folding:
             return None
         # The size of these two follows from the elements, and is bounded by them.
         if node.operator == "Range":
-            if not _is_small_range(list(operands.values())):
+            if not _is_small_range([operands[name] for name in node.proto.input]):
                 return None
         elif node.operator != "NonZero" and any(value.sizes is None for value in named):
             return None
@@ -96,6 +96,10 @@ def _evaluate(node: Node, operands: Mapping[str, Array]) -> list[Array] | None:
     from onnx.reference import ReferenceEvaluator
 
     try:
+        axes = node.attributes.get("axes")
+        if node.operator == "Squeeze" and axes is not None:  # which the reference leaves out
+            (x,) = operands.values()
+            return [np.squeeze(x, tuple(axes))]
         with np.errstate(all="ignore"):
             evaluator = ReferenceEvaluator(node.proto, opsets={"": node.opset})
             return [np.asarray(result) for result in evaluator.run(None, operands)]
@@ -109,6 +113,8 @@ def _is_plain(value: Value) -> bool:
 
 
 def _is_small_range(operands: Sequence[Array]) -> bool:
+    if any(operand.size != 1 for operand in operands):
+        return False
     start, limit, delta = (float(operand.reshape(-1)[0]) for operand in operands)
     return delta != 0 and (limit - start) / delta < _FOLDED_BYTES / 8
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
 from typing import Any, Final
 
 from anydml.core._json import short_repr
-from anydml.core.errors import ModelError
+from anydml.core.errors import AnyDMLError, ModelError
 from anydml.onnx.nodes import Node
 from anydml.onnx.read import load_onnx
 from anydml.onnx.types import SEQUENCE, Value, type_name, type_number
@@ -32,6 +34,7 @@ def infer(
     if found is not None or node.schema is None or node.has_subgraphs:
         return found
     onnx = load_onnx()
+    _refuse_unbounded(node, operands)
     types, data = {}, {}
     for name, value in zip(node.proto.input, operands, strict=True):
         if value is None:
@@ -57,7 +60,74 @@ def infer(
         reason = " ".join(str(error).split())
         raise ModelError(f"Node {short_repr(node.name)} ({node.title}): {reason}") from None
     values = [value_of("", outputs.get(name)) for name in node.proto.output]
+    if not node.domain and node.operator in _CORRECTED and values:
+        values[0].shape = _CORRECTED[node.operator](node, operands, values[0])
     return [(value.type, value.shape) for value in values]
+
+
+@contextmanager
+def node_errors(name: str, operator: str) -> Iterator[None]:
+    """Inside, whatever goes wrong with a node is a `ModelError`: a file may say anything."""
+    try:
+        yield
+    except AnyDMLError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ModelError(
+            f"Node {short_repr(name)} ({short_repr(operator)[1:-1]}): expected inputs, outputs and "
+            f"attributes that fit the operator, got others ({reason})."
+        ) from error
+
+
+def _refuse_unbounded(node: Node, operands: Sequence[Value | None]) -> None:
+    """Refuse attributes with which `onnx` reads outside of its memory."""
+    if node.domain or node.operator not in ("GatherND", "LayerNormalization", "Split"):
+        return
+    shape = next((x.shape for x in operands if x is not None), None)
+    rank = 0 if shape is None else len(shape)
+    name, low, high = {
+        "GatherND": ("batch_dims", 0, rank),
+        "LayerNormalization": ("axis", -rank, rank - 1),
+        "Split": ("num_outputs", len(node.proto.output), len(node.proto.output)),
+    }[node.operator]
+    value = node.attributes.get(name)
+    known = shape is not None or node.operator == "Split"
+    if value is not None and known and not (isinstance(value, int) and low <= value <= high):
+        raise ModelError(
+            f"Node {short_repr(node.name)} ({node.title}): {name}: expected {low}..{high}, got "
+            f"{short_repr(value)}."
+        )
+
+
+def _reshaped(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
+    x = operands[0]
+    if x is not None and None not in (x.sizes, found.sizes):
+        count = prod(x.sizes or ())
+        if count != prod(found.sizes or ()):
+            raise ModelError(
+                f"Node {short_repr(node.name)} ({node.title}): expected a shape of {count} "
+                f"elements (those of {x.sizes}), got {found.sizes}."
+            )
+    return found.shape
+
+
+def _of_einsum(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
+    """The shape with sizes of 1 broadcast, which `onnx` takes as they come."""
+    left, arrow, right = str(node.attributes.get("equation", "")).replace(" ", "").partition("->")
+    terms = left.split(",")
+    known = [x.sizes for x in operands if x is not None and x.sizes is not None]
+    if not arrow or len(known) != len(terms) or not f"{left}{right}".replace(",", "").isalpha():
+        return found.shape
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, known, strict=True):
+        for label, size in zip(term, shape, strict=True):
+            sizes[label] = max(size, sizes.get(label, 1)) if size else 0
+    return tuple(sizes[label] for label in right)
+
+
+_CORRECTED: Final[Mapping[str, Callable[..., Any]]] = {"Einsum": _of_einsum, "Reshape": _reshaped}
+"""By operators, what follows from their inputs and is not in the shapes that `onnx` infers."""
 
 
 def value_of(name: str, proto: Any) -> Value:

@@ -117,7 +117,7 @@ class _Recorder:
         return self.constants.setdefault(bits, -2 - len(self.constants))
 
     def clip(self, x: Any, low: Any, high: Any) -> Any:
-        """As NumPy does: an element that equals a bound keeps the sign of its zero."""
+        """Limit elements as NumPy does: one that equals a bound keeps the sign of its zero."""
         return self.apply("minimum", high, self.apply("maximum", low, x))
 
     def zeros_like(self, x: Any) -> np.float32:

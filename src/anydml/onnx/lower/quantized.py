@@ -21,7 +21,7 @@ def linear(name: str) -> Lower:
         per_axis = len(n.shape(1)) == 1 and n.shape(1) != (1,)
         four_bits = any(DATA_TYPES[kind].bits < 8 for kind in (n.type(), n.results[0].type))
         if n.version >= 21 and (n.exact or blocks or four_bits or not per_axis):
-            return _in_blocks(name, n)
+            return _in_blocks(name, n, per_axis and not blocks)
         sizes = n.output()[1]
         rank = len(n.shape())
         axis = n.axis(1) if rank > 1 or per_axis else 0
@@ -45,11 +45,16 @@ def linear(name: str) -> Lower:
     return lower
 
 
-def _in_blocks(name: str, n: Lowering) -> Expression:
+def _in_blocks(name: str, n: Lowering, per_axis: bool) -> Expression:
     rank = max(len(n.shape()), 4)
-    scale = n.view(1, rank=rank)
+    axis = rank - len(n.shape()) + n.axis(1) if per_axis else 0
+
+    def parameter(i: int) -> Expression:
+        return n.vector(i, rank, axis) if per_axis else n.view(i, rank=rank)
+
+    scale = parameter(1)
     if n.has(2):
-        tensors, kind = [scale, n.view(2, rank=rank)], "SCALE_ZERO_POINT"
+        tensors, kind = [scale, parameter(2)], "SCALE_ZERO_POINT"
     else:
         tensors, kind = [scale], "SCALE"
     return n.emit(name, n.view(0), tensors, quantization_type=kind)

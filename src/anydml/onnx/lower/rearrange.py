@@ -71,8 +71,8 @@ def slice_(n: Lowering) -> Expression:
         taken = [range(1)]
     return n.emit(
         "SLICE1", n.view(0, rank=1), outputs=[(n.output()[0], tuple(map(len, taken)))],
-        input_window_offsets=[min(places) for places in taken],
-        input_window_sizes=[max(places) - min(places) + 1 for places in taken],
+        input_window_offsets=[min(places[0], places[-1]) for places in taken],
+        input_window_sizes=[abs(places[-1] - places[0]) + 1 for places in taken],
         input_window_strides=[places.step for places in taken],
     )  # fmt: skip
 

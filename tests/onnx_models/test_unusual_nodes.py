@@ -1,0 +1,127 @@
+"""Nodes that are valid and rare, and nodes that no operator allows: the results of ONNX Runtime, or
+a `ModelError`.
+"""
+
+import numpy as np
+import onnx.helper as oh
+import pytest
+from building import FLOAT, compare, floats, model_of
+from onnx import TensorProto
+
+import anydml as dml
+
+node = oh.make_node
+
+
+@pytest.mark.parametrize("zero_points", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -2])
+def test_4_bit_weights_with_a_scale_for_each_row_or_column(axis, zero_points):
+    size = (4, 6)[axis]
+    inputs = ["q", "s", "z"] if zero_points else ["q", "s"]
+    model = model_of(
+        [node("DequantizeLinear", inputs, ["d"], axis=axis), node("Add", ["d", "x"], ["y"])],
+        {"x": [4, 6]}, {"y": FLOAT}, {"s": np.arange(1, size + 1, dtype=np.float32)}, opset=21,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    for name, shape in (("q", (4, 6)), ("z", (size,))):
+        values = rng.integers(-8, 8, shape)
+        model.graph.initializer.append(oh.make_tensor(name, TensorProto.INT4, shape, values))
+    compare(model, {"x": floats(0, 4, 6)})
+
+
+def test_overloads_of_a_function():
+    model = model_of(
+        [node("F", ["x"], ["t"], domain="f", overload="a"),
+         node("F", ["t"], ["y"], domain="f", overload="b")],
+        {"x": [2]}, {"y": FLOAT}, domains=["f"],
+        functions=[
+            oh.make_function("f", "F", ["a"], ["b"], [node(kind, ["a"], ["b"])],
+                             [oh.make_opsetid("", 17)], overload=overload)
+            for overload, kind in (("a", "Neg"), ("b", "Exp"))
+        ],
+    )  # fmt: skip
+    compare(model, {"x": np.float32([1, 2])})
+
+
+def test_a_product_of_einsum_that_broadcasts():
+    nodes = [node("Einsum", ["a", "b"], ["t"], equation="bij,bjk->bik"), node("Relu", ["t"], ["y"])]
+    model = model_of(nodes, {"a": [1, 1, 2], "b": [4, 2, 1]}, {"y": FLOAT})
+    compare(model, {"a": floats(0, 1, 1, 2), "b": floats(1, 4, 2, 1)})
+
+
+def test_squeezed_constants_of_old_opsets():
+    nodes = [node("Squeeze", ["w"], ["t"], axes=[0]), node("Add", ["x", "t"], ["y"])]
+    model = model_of(nodes, {"x": [3, 1]}, {"y": FLOAT}, {"w": floats(0, 1, 3, 1)}, opset=11)
+    compare(model, {"x": floats(1, 3, 1)})
+
+
+def test_a_range_that_uses_one_constant_twice():
+    constants = {"one": np.int64(1), "n": np.int64(5)}
+    nodes = [
+        node("Range", ["one", "n", "one"], ["r"]),
+        node("Cast", ["r"], ["f"], to=FLOAT),
+        node("Add", ["f", "x"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [4]}, {"y": FLOAT}, constants)
+    compare(model, {"x": floats(0, 4)})
+
+
+def test_a_window_of_a_huge_tensor_is_found_at_once():
+    constants = {"starts": np.int64([1]), "ends": np.int64([2**39]), "steps": np.int64([3])}
+    slices = node("Slice", ["x", "starts", "ends", "", "steps"], ["y"])
+    model = model_of([slices], {"x": [2**40]}, {"y": FLOAT}, constants)
+    assert [item.place for item in dml.read_onnx(model).nodes] == ["refused"]  # its size
+
+
+def if_of(**attributes):
+    return model_of([node("If", ["c"], ["y"], **attributes)], {}, {"y": FLOAT}, {"c": np.True_})
+
+
+DAMAGED = {
+    "batch_dims": model_of(
+        [node("GatherND", ["x", "i"], ["y"], batch_dims=-7)], {"x": [2, 3]}, {"y": FLOAT},
+        {"i": np.zeros((2, 1), np.int64)},
+    ),
+    "num_outputs": model_of(
+        [node("Split", ["x"], ["y", "b", "c", "d"], num_outputs=3)], {"x": [7, 2]}, {"y": FLOAT},
+        opset=18,
+    ),
+    "axis": model_of(
+        [node("LayerNormalization", ["x", "s"], ["y", "m"], axis=2**31)], {"x": [2, 3]},
+        {"y": FLOAT}, {"s": floats(0, 3)},
+    ),
+    "elements": model_of(
+        [node("Reshape", ["x", "s"], ["y"])], {"x": [2, 4]}, {"y": FLOAT},
+        {"s": np.int64([1, 2, 2])},
+    ),
+    "no outputs": model_of([node("Identity", ["x"], []), node("Relu", ["x"], ["y"])],
+                           {"x": [2]}, {"y": FLOAT}),
+    "a branch that is a number": if_of(then_branch=1, else_branch=1),
+    "an empty condition": model_of([node("If", [""], ["y"])], {}, {"y": FLOAT}),
+    "opset": model_of([node("Relu", ["x"], ["y"])], {"x": [2]}, {"y": FLOAT}, opset=2**31),
+    "outputs of a function": model_of(
+        [node("F", ["x"], ["y", "z"], domain="f")], {"x": [2]}, {"y": FLOAT}, domains=["f"],
+        functions=[oh.make_function("f", "F", ["a"], ["b"], [node("Neg", ["a"], ["b"])],
+                                    [oh.make_opsetid("", 17)])],
+    ),
+    "inputs": model_of([node("QuickGelu", [], ["y"], domain="com.microsoft")], {}, {"y": FLOAT},
+                       domains=["com.microsoft"]),
+    "heads": model_of(
+        [node("MultiHeadAttention", ["x", "x", "x"], ["y"], domain="com.microsoft", num_heads=0)],
+        {"x": [1, 2, 8]}, {"y": FLOAT}, domains=["com.microsoft"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_nodes_are_refused(name):
+    with pytest.raises(dml.ModelError, match="Node"):
+        dml.read_onnx(DAMAGED[name])
+
+
+def test_indices_out_of_range_are_not_folded():
+    constants = {"w": floats(0, 2), "i": np.int64([2**62])}
+    nodes = [node("GatherElements", ["w", "i"], ["t"]), node("Add", ["x", "t"], ["y"])]
+    read = dml.read_onnx(model_of(nodes, {"x": [1]}, {"y": FLOAT}, constants))
+    with pytest.raises(dml.AnyDMLError, match=r"IndicesTensor\[0\]: expected -2..1"):
+        read.compile(dml.Device("cpu"))(x=floats(1, 1))
