@@ -125,3 +125,36 @@ def test_indices_out_of_range_are_not_folded():
     read = dml.read_onnx(model_of(nodes, {"x": [1]}, {"y": FLOAT}, constants))
     with pytest.raises(dml.AnyDMLError, match=r"IndicesTensor\[0\]: expected -2..1"):
         read.compile(dml.Device("cpu"))(x=floats(1, 1))
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads"), [(1, 2, [0, 0]), (3, 3, [0, 1]), (2, 2, [1, 1])]
+)
+def test_windows_that_begin_behind_the_input(kind, kernel, stride, pads):
+    pool = node(kind, ["x"], ["y"], kernel_shape=[kernel], strides=[stride], pads=pads, ceil_mode=1)
+    for size in range(3, 9):
+        compare(model_of([pool], {"x": [1, 1, size]}, {"y": FLOAT}), {"x": floats(0, 1, 1, size)})
+
+
+def test_smaller_indices_of_a_version_that_the_provider_lacks():
+    scatter = node("ScatterElements", ["x", "i", "u"], ["y"], axis=1)
+    constants = {"i": np.int64([[0, 4, 1], [2, 3, 0]]), "u": floats(1, 2, 3)}
+    model = model_of([scatter], {"x": [3, 5]}, {"y": FLOAT}, constants, opset=18)
+    compare(model, {"x": floats(0, 3, 5)})
+
+
+def test_bools_of_doubles():
+    nodes = [
+        node("Cast", ["x"], ["d"], to=TensorProto.DOUBLE),
+        node("Cast", ["d"], ["b"], to=TensorProto.BOOL),
+        node("Cast", ["b"], ["y"], to=FLOAT),
+    ]
+    compare(model_of(nodes, {"x": [3]}, {"y": FLOAT}), {"x": np.float32([0, 0.5, -2])})
+
+
+def test_an_axis_out_of_range():
+    nodes = [node("CumSum", ["x", "a"], ["y"])]
+    read = dml.read_onnx(model_of(nodes, {"x": [2, 3]}, {"y": FLOAT}, {"a": np.int64(5)}))
+    with pytest.raises(dml.ModelError, match="axis"):
+        read.compile(dml.Device("cpu"))(x=floats(0, 2, 3))

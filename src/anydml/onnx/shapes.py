@@ -60,8 +60,9 @@ def infer(
         reason = " ".join(str(error).split())
         raise ModelError(f"Node {short_repr(node.name)} ({node.title}): {reason}") from None
     values = [value_of("", outputs.get(name)) for name in node.proto.output]
-    if not node.domain and node.operator in _CORRECTED and values:
-        values[0].shape = _CORRECTED[node.operator](node, operands, values[0])
+    if not node.domain and node.operator in _CORRECTED:
+        for value in values:
+            value.shape = _CORRECTED[node.operator](node, operands, value)
     return [(value.type, value.shape) for value in values]
 
 
@@ -126,7 +127,23 @@ def _of_einsum(node: Node, operands: Sequence[Value | None], found: Value) -> An
     return tuple(sizes[label] for label in right)
 
 
-_CORRECTED: Final[Mapping[str, Callable[..., Any]]] = {"Einsum": _of_einsum, "Reshape": _reshaped}
+def _pooled(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
+    """The shape without windows that begin behind the input, as ONNX Runtime has it."""
+    x, shape, given = operands[0], found.sizes, node.attributes
+    if not given.get("ceil_mode") or x is None or x.sizes is None or shape is None:
+        return found.shape
+    sizes, spatial = list(shape), len(shape) - 2
+    strides, pads = given.get("strides") or [1] * spatial, given.get("pads") or [0] * 2 * spatial
+    for i, (stride, pad) in enumerate(zip(strides, pads, strict=False)):
+        if (sizes[2 + i] - 1) * stride >= x.sizes[2 + i] + pad:
+            sizes[2 + i] -= 1
+    return tuple(sizes)
+
+
+_CORRECTED: Final[Mapping[str, Callable[..., Any]]] = {
+    "Einsum": _of_einsum, "Reshape": _reshaped,
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pooled),
+}  # fmt: skip
 """By operators, what follows from their inputs and is not in the shapes that `onnx` infers."""
 
 

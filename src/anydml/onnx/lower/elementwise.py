@@ -182,6 +182,8 @@ def cast(n: Lowering) -> Expression:
         # The provider truncates first: 0.5 becomes false.
         byte = n.emit("CAST", x, outputs=[(DataType.UINT8, sizes)])
         return n.emit("ELEMENT_WISE_CLIP1", byte, min_max_data_type=DataType.UINT8, min=0, max=1)
+    if n.type() == "f64":
+        raise UnsupportedError("DirectML compares no FLOAT64")
     zero = n.builder.constant(np.zeros(1, x.data_type.numpy).tobytes().ljust(4, b"\0"),
                               _one(x.data_type))  # fmt: skip
     zeros = n.reshape(zero, sizes, (0,) * len(sizes))

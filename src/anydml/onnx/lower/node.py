@@ -306,7 +306,10 @@ def strides_to(own: Sizes, sizes: Sizes) -> Shape | None:
 
 def axes_of(axes: Iterable[int], rank: int) -> list[int]:
     """Axes counted from the start."""
-    return [axis % rank for axis in axes]
+    found = list(axes)
+    if not all(-rank <= axis < rank for axis in found):
+        raise UnsupportedError(f"axes: expected {-rank}..{rank - 1}, got {found}")
+    return [axis % rank for axis in found]
 
 
 Lower = Callable[[Lowering], Any]

@@ -197,7 +197,7 @@ def padded_zero(strides: list[int], rank: int = 4) -> tuple[int, ...]:
 
 
 def cumulative_sum(n: Lowering) -> Expression:
-    axis = (n.integers(1) or [0])[0] % max(len(n.shape()), 1)
+    (axis,) = axes_of((n.integers(1) or [0])[:1], max(len(n.shape()), 1))
     return n.emit(
         "CUMULATIVE_SUMMATION", n.view(0), axis=axis + max(4 - len(n.shape()), 0),
         axis_direction="DECREASING" if n.get("reverse", 0) else "INCREASING",
