@@ -158,3 +158,17 @@ def test_an_axis_out_of_range():
     read = dml.read_onnx(model_of(nodes, {"x": [2, 3]}, {"y": FLOAT}, {"a": np.int64(5)}))
     with pytest.raises(dml.ModelError, match="axis"):
         read.compile(dml.Device("cpu"))(x=floats(0, 2, 3))
+
+
+def test_results_whose_size_follows_from_data_are_limited():
+    nodes = [
+        node("NonZero", ["x"], ["p"]),
+        node("Shape", ["p"], ["s"]),
+        node("Mul", ["s", "n"], ["t"]),
+        node("ConstantOfShape", ["t"], ["f"]),
+        node("ReduceMax", ["f"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [4]}, {"y": FLOAT}, {"n": np.int64([2**9, 2**18])})
+    read = dml.read_onnx(model, memory_limit=2**24)
+    with pytest.raises(dml.ModelError, match=r"--memory-limit\), got 2147483648"):
+        read.compile(dml.Device("cpu"))(x=np.ones(4, np.float32))

@@ -278,6 +278,8 @@ class _NodeStep:
     def __call__(self, arrays: Arrays) -> None:
         node, item = self._item.node, self._item
         inputs = [self._value(name, arrays) if name else None for name in node.inputs]
+        if any(self._model.graph.values[name].sizes is None for name in node.outputs if name):
+            self._check_memory(inputs)
         if _on_host(item):
             found = _host(item, inputs[0])
         elif not item.on_device:
@@ -287,6 +289,20 @@ class _NodeStep:
         for name, array in zip(node.outputs, found, strict=False):
             if name:
                 arrays[name] = array
+
+    def _infer(self, inputs: Sequence[Value | None]) -> list[tuple[str, Any]]:
+        proto = self._model.source.proto
+        return infer(self._item.node, inputs, infer_without_schema, proto.ir_version) or []
+
+    def _check_memory(self, inputs: Sequence[Value | None]) -> None:
+        """Refuse results whose sizes follow from data, where they are larger than the limit."""
+        node, limit = self._item.node, self._model.source.memory_limit
+        size = sum(Value("", *known).nbytes for known in self._infer(inputs))
+        if size > limit:
+            raise ModelError(
+                f"Node {short_repr(node.name)} ({node.title}): expected results of at most {limit} "
+                f"bytes (--memory-limit), got {size}."
+            )
 
     def _value(self, name: str, arrays: Arrays) -> Value:
         value = self._model.graph.values[name]
@@ -332,7 +348,7 @@ class _NodeStep:
     ) -> tuple[CompiledGraph, list[Value | None]] | None:
         """The graph of the node for these inputs; None if the CPU has to run it."""
         item, node = self._item, self._item.node
-        known = infer(node, inputs, infer_without_schema, self._model.source.proto.ir_version) or []
+        known = self._infer(inputs)
         outputs: list[Value | None] = []
         for i, name in enumerate(node.outputs):
             value = Value(name, *known[i]) if name and i < len(known) else None
