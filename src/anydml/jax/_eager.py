@@ -56,12 +56,14 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
     by_key, call_key = programs.by_key, native.call_key
     threads_of_context, gpus_in_use = threads.of_context, native.cuda.in_use
 
+    def is_unset(out: Sequence[Any]) -> bool:
+        """Whether the call is to allocate each of its results."""
+        return 0 < len(out) == len(spec.result_names) and all(one is None for one in out)
+
     def call(arguments: tuple[Any, ...], out: Any) -> Any:
         if is_list and type(arguments[0]) not in _LISTS:
             arguments = members_of(arguments[0]), *arguments[1:]
-        if isinstance(out, tuple | list) and len(out) == len(spec.result_names) > 0:
-            out = None if all(one is None for one in out) else out
-        if out is not None:
+        if out is not None and not (type(out) in _LISTS and is_unset(out)):
             operands = arguments[0] if is_list else arguments[:count]
             if not any(type(value) is ARRAY for value in operands):
                 # JAX's arrays are never written.
