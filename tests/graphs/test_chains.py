@@ -13,6 +13,11 @@ from support import Flavour, contents
 UNARY = ("abs", "negate", "sqrt", "floor", "ceil", "recip", "activation_relu")
 BINARY = ("add", "subtract", "multiply", "divide", "max", "min", "difference_square", "mean")
 
+# As bounds, where NumPy keeps the sign of a zero that equals one: 2.0 does not.
+ZEROS = (
+    [-0.0, 0.0] if np.signbit(np.clip(np.float32([-0.0]), np.float32(0), np.float32(1)))[0] else []
+)
+
 
 def random_chain(seed, count, sizes):
     """A graph of operations that chains have, on values that earlier ones made."""
@@ -25,7 +30,8 @@ def random_chain(seed, count, sizes):
         if kind == 0:
             values.append(getattr(graph, UNARY[rng.integers(0, len(UNARY))])(a))
         elif kind == 1:
-            low, high = rng.choice([-0.0, 0.0, rng.normal()]), rng.choice([0.0, rng.normal() + 1])
+            low = rng.choice([*ZEROS, rng.normal()])
+            high = rng.choice([*ZEROS[1:], rng.normal() + 1])
             values.append(graph.clip(a, min=float(low), max=float(high)))
         else:
             values.append(getattr(graph, BINARY[rng.integers(0, len(BINARY))])(a, b))
