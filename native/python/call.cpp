@@ -500,8 +500,8 @@ class Operands {
   Members held_[2];
 };
 
-// Calls the body with the library of the operands: NumPy's arrays if `place` is None, otherwise
-// memory of a GPU that Python describes.
+// Calls the body with a reader of operands. Without a place they are NumPy arrays; with one, Python
+// describes their memory on a GPU.
 template <class Body>
 auto at_place(nb::handle place, Body&& body) {
   Arrays arrays;

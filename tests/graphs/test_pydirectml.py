@@ -129,8 +129,9 @@ def test_tensor_descs():
     assert full.total_tensor_size_in_bytes == 512
     assert full.guaranteed_base_offset_alignment == 16
     assert dml.TensorDesc(FLOAT32, sizes, None).strides is None
-    arrays = dml.TensorDesc(FLOAT32, np.array(sizes), np.array([60, 20, 5, 1]))
-    assert (arrays.sizes, arrays.strides) == (sizes, [60, 20, 5, 1])
+    for strides in (np.array([60, 20, 5, 1]), iter([60, 20, 5, 1])):
+        desc = dml.TensorDesc(FLOAT32, np.array(sizes), strides)
+        assert (desc.sizes, desc.strides) == (sizes, [60, 20, 5, 1])
     desc = dml.TensorDesc(
         data_type=FLOAT32, flags=flags, sizes=sizes, tensor_policy=dml.TensorPolicy.default
     )

@@ -1,4 +1,4 @@
-"""Processor time of calls, in a machine that other processes and tests keep busy."""
+"""Limits of processor time that hold on busy machines, too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Result = TypeVar("Result")
 def result_within(seconds: float, call: Callable[[], Result]) -> Result:
     """Return the result of a call that takes less than these seconds of an ordinary machine.
 
-    Another process may take the caches and half of the core: one of four attempts suffices. The
-    garbage collector does not visit what other tests have left.
+    There are up to four attempts, because other processes may slow one down. The garbage collector
+    ignores what earlier tests have left.
     """
     gc.freeze()
     try:
@@ -26,7 +26,7 @@ def result_within(seconds: float, call: Callable[[], Result]) -> Result:
             result, taken = _timed(call)
             if taken < seconds or taken < seconds * _slowness():
                 return result
-        raise AssertionError(f"{taken} seconds")
+        raise AssertionError(f"expected less than {seconds} seconds, got {taken}")
     finally:
         gc.unfreeze()
 
@@ -45,7 +45,7 @@ def _timed(call: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def _slowness() -> float:
-    """How many times the seconds of an ordinary machine this one takes now."""
+    """Measure how many times longer than an ordinary machine this one takes now."""
 
     def multiply() -> None:
         for i in range(1_000_000):

@@ -128,7 +128,8 @@ inline std::string json(const DML_TENSOR_DESC& desc) {
   out.put_array("Sizes", buffer.Sizes, buffer.DimensionCount);
   out.put_array("Strides", buffer.Strides, buffer.DimensionCount);
   const auto total = static_cast<std::uint64_t>(buffer.TotalTensorSizeInBytes);
-  out.put("TotalTensorSizeInBytes", total == 0 ? quoted("0") : json(total));  // 0 is "computed"
+  // The number 0 stands for a size that the reader computes.
+  out.put("TotalTensorSizeInBytes", total == 0 ? quoted("0") : json(total));
   out.put("GuaranteedBaseOffsetAlignment",
           json(static_cast<std::uint32_t>(buffer.GuaranteedBaseOffsetAlignment)));
   return out.done();

@@ -516,7 +516,7 @@ def _dimensions(value: Any) -> tuple[int, ...]:
 
 
 def _total_size(value: Any) -> int | None:
-    """Read a size in bytes; None stands for one that is computed, as DxDispatch reads 0."""
+    """Read a size in bytes; return None for 0, with which DxDispatch computes the size."""
     return 0 if value == "0" else _json.json_uint64(value) or None
 
 

@@ -128,8 +128,8 @@ class Namespace:
         return _graphs.joined([x] * count, axis)
 
     def numbers(self, x: Lazy, axis: int) -> Lazy:
-        held = (
-            {"chunks": (x.chunks[axis],), "like": meta_from_array(x)} if _graphs.is_lazy(x) else {}
-        )
-        count = arange(x.shape[axis], **held)
+        options = {}
+        if _graphs.is_lazy(x):
+            options = {"chunks": (x.chunks[axis],), "like": meta_from_array(x)}
+        count = arange(x.shape[axis], **options)
         return count.reshape((-1, *(1,) * (x.ndim - 1 - axis)))

@@ -185,8 +185,8 @@ def pad(
         ``"constant"``, ``"edge"``, ``"reflection"`` (or ``"reflect"``), ``"symmetric"`` or
         ``"wrap"``.
     constant : number
-        The padding value for mode ``"constant"``. A float type rounds it; an integer type takes
-        integers of its range, also as 1.0.
+        The padding value for mode ``"constant"``. A float type rounds it; an integer type accepts
+        integers in its range, also written as 1.0.
     out : array, optional
         The array to write to.
 

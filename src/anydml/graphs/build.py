@@ -95,7 +95,7 @@ class Arithmetic:
 
 
 def _reciprocal(value: float) -> float:
-    """Divide 1 by a number as C++ does floats: that of 0 is infinite."""
+    """Return 1 / value in FLOAT32, as DirectMLX computes it; infinite for 0."""
     with np.errstate(all="ignore"):
         return float(np.float32(1) / np.float32(value))
 

@@ -18,8 +18,8 @@ from anydml.ops._descriptor import Descriptor, page_name
 from anydml.ops._registry import read_descriptor
 
 _TYPE_PREFIX = "DML_GRAPH_NODE_TYPE_"
-_MOST_UNUSED = 1024  # inputs without edges, of a graph that does not list its inputs
-_MOST_COUNTED = 65_536  # inputs of a graph that does not list them; a file may lie
+_MOST_UNUSED = 1024  # inputs without edges, in a graph that does not list its inputs
+_MOST_COUNTED = 65_536  # inputs or outputs that a file may declare without listing them
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +287,8 @@ class GraphDesc:
     output_edges : sequence of OutputEdge
         From nodes to outputs of the graph.
     inputs, outputs : sequence of GraphTensor or str, optional
-        The graph's inputs and outputs. Left out, as many as the edges' largest index says, by the
-        edges' names, else ``input0``, ``input1``, and so on.
+        The graph's inputs and outputs. By default there is one for each index up to the largest
+        of the edges, with the name of its edge, else ``input0``, ``input1``, and so on.
 
     Examples
     --------
@@ -377,7 +377,9 @@ class GraphDesc:
         ]
         counts = []
         for name, tensors in zip(("InputCount", "OutputCount"), parts[4:], strict=True):
-            low, high = (0, _MOST_COUNTED) if tensors is None else (len(tensors),) * 2
+            low, high = 0, _MOST_COUNTED
+            if tensors is not None:
+                low = high = len(tensors)
             counts.append(faults.field(record, name, _json.json_integer(low, high), None))
         faults.finish()
         nodes, into, between, out_of, inputs, outputs = parts

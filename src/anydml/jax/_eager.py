@@ -57,7 +57,7 @@ def call_of(spec: FunctionSpec) -> Callable[[tuple[Any, ...], Any], Any]:
     threads_of_context, gpus_in_use = threads.of_context, native.cuda.in_use
 
     def is_unset(out: Sequence[Any]) -> bool:
-        """Whether the call is to allocate each of its results."""
+        """Whether the call allocates all of its results."""
         return 0 < len(out) == len(spec.result_names) and all(one is None for one in out)
 
     def call(arguments: tuple[Any, ...], out: Any) -> Any:

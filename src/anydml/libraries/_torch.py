@@ -80,8 +80,8 @@ def tensor_of(array: Array) -> Any:
     return torch.from_dlpack(array.view(bits)).clone().view(_types(torch)[1][array.dtype])
 
 
-def copy_of(array: Array, name: str) -> Any:
-    """An operand of another library as a tensor that does not change when the operand does."""
+def copy_to_tensor(array: Array, name: str) -> Any:
+    """Copy an operand of another library to a tensor; the user may write to it after the call."""
     if isinstance(array, DeviceArray):
         return tensor_of(array)
     if array.dtype not in _types(sys.modules["torch"])[1]:

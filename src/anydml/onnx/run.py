@@ -295,7 +295,7 @@ class _NodeStep:
         return infer(self._item.node, inputs, infer_without_schema, proto.ir_version) or []
 
     def _check_memory(self, inputs: Sequence[Value | None]) -> None:
-        """Refuse results whose sizes follow from data, where they are larger than the limit."""
+        """Refuse results that exceed the memory limit, if their sizes depend on data."""
         node, limit = self._item.node, self._model.source.memory_limit
         size = sum(Value("", *known).nbytes for known in self._infer(inputs))
         if size > limit:

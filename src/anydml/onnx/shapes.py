@@ -68,7 +68,7 @@ def infer(
 
 @contextmanager
 def node_errors(name: str, operator: str) -> Iterator[None]:
-    """Inside, whatever goes wrong with a node is a `ModelError`: a file may say anything."""
+    """Raise a `ModelError` for any error inside: a file may describe a node that is impossible."""
     try:
         yield
     except AnyDMLError:
@@ -114,7 +114,7 @@ def _reshaped(node: Node, operands: Sequence[Value | None], found: Value) -> Any
 
 
 def _of_einsum(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
-    """The shape with sizes of 1 broadcast, which `onnx` takes as they come."""
+    """Return the shape with sizes of 1 broadcast, which `onnx` leaves out."""
     left, arrow, right = str(node.attributes.get("equation", "")).replace(" ", "").partition("->")
     terms = left.split(",")
     known = [x.sizes for x in operands if x is not None and x.sizes is not None]
@@ -128,7 +128,7 @@ def _of_einsum(node: Node, operands: Sequence[Value | None], found: Value) -> An
 
 
 def _pooled(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
-    """The shape without windows that begin behind the input, as ONNX Runtime has it."""
+    """Return the shape without windows that begin behind the input, as ONNX Runtime does."""
     x, shape, given = operands[0], found.sizes, node.attributes
     if not given.get("ceil_mode") or x is None or x.sizes is None or shape is None:
         return found.shape
@@ -144,7 +144,7 @@ _CORRECTED: Final[Mapping[str, Callable[..., Any]]] = {
     "Einsum": _of_einsum, "Reshape": _reshaped,
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pooled),
 }  # fmt: skip
-"""By operators, what follows from their inputs and is not in the shapes that `onnx` infers."""
+"""Corrections of the shapes that `onnx` infers, by operator."""
 
 
 def value_of(name: str, proto: Any) -> Value:

@@ -147,7 +147,7 @@ def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control:
         found.place, found.code = "alone", "no_operator"
         found.reason = "no DirectML operator: the CPU writes its result"
     _lower(found, inputs, outputs, row, level, exact)
-    if missing and found.place == "refused":  # as the older version
+    if missing and found.place == "refused":  # by the rules of an older version
         return Judged(node, "cpu", missing, "no_kernel_for_version")
     if found.place == "graph":
         alone, code = _why_alone(node, row, inputs, found, control)

@@ -341,7 +341,7 @@ class Descriptor:
     def _find_in_stages(
         self, level: FeatureLevel, *stages: Sequence[Callable[[Self, FeatureLevel], Rules]]
     ) -> list[Violation]:
-        found: list[Violation] = []  # with observed deviations, which hide nothing
+        found: list[Violation] = []  # also observed deviations, which hide no rule
         reported: set[str] = set()
         desc = self
         for stage in stages:

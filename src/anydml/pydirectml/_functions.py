@@ -92,9 +92,8 @@ def _operator(name: str, **renamed: str) -> Callable[[Function], Function]:
                 raise ArgumentTypeError(f"{function.__name__}({names}): {error}") from None
             bound.apply_defaults()
             expressions, fields = [], {}
-            for key, value in bound.arguments.items():
-                if isinstance(value, np.ndarray):
-                    value = value.tolist()  # noqa: PLW2901  # as any sequence of numbers
+            for key, given in bound.arguments.items():
+                value = given.tolist() if isinstance(given, np.ndarray) else given
                 if value is _REQUIRED:
                     raise ArgumentTypeError(f"{function.__name__}: {key} is missing")
                 kind = signature.parameters[key].annotation

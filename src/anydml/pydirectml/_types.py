@@ -139,9 +139,8 @@ class TensorDesc:
                 f"data_type: expected a TensorDataType other than UNKNOWN, got "
                 f"{short_repr(data_type)}"
             )
-        strides = fields.pop("strides", None)
-        if strides is None or not members("strides", strides):
-            strides = policy.strides(sizes)
+        given = fields.pop("strides", None)
+        strides = members("strides", () if given is None else given) or policy.strides(sizes)
         self._desc = tensor.TensorDesc(DataType(int(data_type)), sizes, strides, **fields)
 
     @property

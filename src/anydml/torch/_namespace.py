@@ -13,7 +13,7 @@ from anydml.core.errors import ArgumentError, ArgumentTypeError
 from anydml.functions import _arguments
 from anydml.functions._function import FunctionSpec
 from anydml.libraries import as_operand, reject_dask
-from anydml.libraries._torch import copy_of
+from anydml.libraries._torch import copy_to_tensor
 from anydml.libraries._types import type_of
 from anydml.torch._pytorch import Tensor, torch
 
@@ -51,7 +51,7 @@ class Namespace:
             result = torch.as_tensor(value)
         else:
             reject_dask(value, name)
-            result = copy_of(as_operand(value, name)[0], name)
+            result = copy_to_tensor(as_operand(value, name)[0], name)
             if like is not None and result.is_floating_point() and _arguments.is_untyped(value):
                 result = result.to(torch.get_default_dtype())
         return result if like is None else result.to(like.device)
@@ -62,7 +62,7 @@ class Namespace:
         if is_compiling():
             return _traced_indices(value, name).to(like.device)
         reject_dask(value, name)
-        return copy_of(_arguments.index_array(value, name), name).to(like.device)
+        return copy_to_tensor(_arguments.index_array(value, name), name).to(like.device)
 
     def same_type(self, value: Any, like: Tensor, name: str, like_name: str = "x") -> Tensor:
         if isinstance(value, torch.Tensor):
@@ -78,7 +78,7 @@ class Namespace:
         reject_dask(value, name)
         empty = np.empty(0, type_of(_name(like.dtype)))
         array = _arguments.same_type(as_operand(value, name)[0], value, name, empty, like_name)
-        return copy_of(array, name).to(like.device)
+        return copy_to_tensor(array, name).to(like.device)
 
     def value_type(self, dtype: Any) -> Any:
         return _type(dtype, "dtype", NUMBERS)
@@ -153,7 +153,7 @@ class Namespace:
 
 
 def _traced_indices(value: Any, name: str) -> Tensor:
-    """Convert indices that are no tensor, while PyTorch traces."""
+    """Convert indices to a tensor while PyTorch traces."""
     found = torch.as_tensor(value)
     if found.numel() and (found.dtype == torch.bool or found.is_floating_point()):
         raise ArgumentTypeError(
