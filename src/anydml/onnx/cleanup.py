@@ -18,7 +18,7 @@ from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed
 from anydml.onnx.read import Source, constants_of, load_onnx, subgraphs
 from anydml.onnx.shapes import infer, node_errors, type_of, value_of
-from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
+from anydml.onnx.types import SEQUENCE, Value, is_plain
 
 MOST_NODES: Final = 100_000
 """Nodes of a model with its functions expanded."""
@@ -466,7 +466,7 @@ class _Cleaner:
             return False
         for value, array in zip(values, arrays, strict=False):
             if value.name:
-                if value.type in DATA_TYPES and DATA_TYPES[value.type].bits >= 8:
+                if is_plain(value.type):
                     value.shape = tuple(array.shape)
                 value.data = array
         self._remove(node, "a constant")

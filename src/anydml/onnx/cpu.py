@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from ctypes import string_at
 from importlib.util import find_spec
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,16 @@ from anydml.core.errors import ModelError
 from anydml.onnx.nodes import Node
 from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import tensor_of
-from anydml.onnx.types import Array, Value, type_number
+from anydml.onnx.types import (
+    Array,
+    Value,
+    is_plain,
+    numpy_type,
+    packed,
+    type_name,
+    type_number,
+    unpacked,
+)
 
 
 def is_available() -> bool:
@@ -80,11 +91,36 @@ class CpuNode:
 
     def __call__(self, inputs: Sequence[Value | None]) -> list[Array]:
         """The outputs for some inputs."""
-        feeds: dict[str, Any] = {
-            v.name: v.data for v in inputs if v is not None and v.name in self._names
-        }
+        feeds = {v.name: _ort_value(v) for v in inputs if v is not None and v.name in self._names}
         try:
-            found = iter(self._session.run(None, feeds))
+            found = iter(self._session.run_with_ort_values(None, feeds))
         except Exception as error:
             raise ModelError(f"{self._label}: ONNX Runtime fails: {error}") from None
-        return [np.asarray(next(found)) if name else np.empty(0) for name in self._outputs]
+        return [_array(next(found)) if name else np.empty(0) for name in self._outputs]
+
+
+def _ort_value(value: Value) -> Any:
+    """The elements of a value for ONNX Runtime, of any type."""
+    from onnxruntime import OrtValue
+
+    assert value.data is not None
+    data, sizes = np.asarray(value.data, order="C"), value.sizes or ()
+    if is_plain(value.type):
+        return OrtValue.ortvalue_from_numpy(data)
+    # The sizes are those of the array, of which ONNX Runtime reads as many bytes as it needs.
+    data = packed(data, value.type).reshape(-1).view(np.uint8)
+    array = np.zeros(prod(sizes) * numpy_type(value.type).itemsize, np.uint8)
+    array[: data.size] = data
+    array = array.view(numpy_type(value.type)).reshape(sizes)
+    return OrtValue.ortvalue_from_numpy_with_onnx_type(array, type_number(value.type))
+
+
+def _array(value: Any) -> Array:
+    """The elements of a result of ONNX Runtime."""
+    name = type_name(value.element_type())
+    if is_plain(name):
+        found: Array = value.numpy()
+        return found
+    data = string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    sizes = tuple(value.shape())
+    return unpacked(np.frombuffer(bytearray(data), np.uint8), name, numpy_type(name), sizes)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import DATA_TYPES, Array, Value, numpy_type
+from anydml.onnx.types import Array, Value, is_plain, numpy_type
 
 _FOLDED_BYTES: Final = 2**28
 """Bytes of a constant that is computed from others."""
@@ -67,11 +67,11 @@ class Folding:
         for name, unique in zip(node.proto.input, node.inputs, strict=True):
             if unique:
                 value = self._values[unique]
-                if value.data is None or not _is_plain(value):
+                if value.data is None or not is_plain(value.type):
                     return None
                 operands[name] = value.data
         named = [value for value in results if value.name]
-        if not all(_is_plain(value) for value in named):
+        if not all(is_plain(value.type) for value in named):
             return None
         # The size of these two follows from the elements, and is bounded by them.
         if node.operator == "Range":
@@ -105,11 +105,6 @@ def _evaluate(node: Node, operands: Mapping[str, Array]) -> list[Array] | None:
             return [np.asarray(result) for result in evaluator.run(None, operands)]
     except Exception:  # of an operator that it does not implement, which the device then runs
         return None
-
-
-def _is_plain(value: Value) -> bool:
-    """Whether NumPy has the element type."""
-    return value.type in DATA_TYPES and DATA_TYPES[value.type].bits >= 8
 
 
 def _is_small_range(operands: Sequence[Array]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,7 +21,16 @@ from anydml.onnx.partition import Partition, partitions, stages
 from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import infer
 from anydml.onnx.table import infer_without_schema
-from anydml.onnx.types import DATA_TYPES, Array, Value, name_of_numpy, numpy_type, type_number
+from anydml.onnx.types import (
+    SEQUENCE,
+    Array,
+    Value,
+    is_plain,
+    numpy_type,
+    packed,
+    type_name,
+    unpacked,
+)
 from anydml.onnx.verdict import Judged, lower_node, tensor_desc
 
 if TYPE_CHECKING:
@@ -146,8 +154,8 @@ class CompiledModel:
             raise ModelError(
                 f"Output {short_repr(unique)}: expected a tensor that a node computes."
             )
-        if _is_four_bits(value):
-            return _unpacked(found, value)
+        if value.data is not None and not is_plain(value.type):
+            found = unpacked(found, value.type, numpy_type(value.type), value.sizes or ())
         return np.array(found) if value.data is not None or unique in self._model.inputs else found
 
     def _bound(self, inputs: Mapping[str, Any]) -> Arrays:
@@ -163,16 +171,16 @@ class CompiledModel:
             if name not in inputs:
                 raise BindingError(f"{name}: expected an array, got none")
             array = _array(inputs[name], name)
-            if value.type not in DATA_TYPES:
-                raise BindingError(f"{name}: expected a tensor type of DirectML, got {value.type}")
-            expected_type = _public_type(value.type)
+            if not value.type or value.type in ("string", SEQUENCE):
+                raise BindingError(f"{name}: expected a tensor of numbers, got {value.type}")
+            expected_type = numpy_type(value.type)
             if array.dtype != expected_type:
                 raise BindingError(
                     f"{name}: expected elements of {expected_type}, got {array.dtype}"
                 )
             if array.shape != value.sizes:
                 raise BindingError(f"{name}: expected shape {value.sizes}, got {array.shape}")
-            arrays[name] = _packed(array) if _is_four_bits(value) else array
+            arrays[name] = array
         return arrays
 
 
@@ -191,37 +199,10 @@ def _on_host(item: Judged) -> bool:
     return item.row is not None and item.row.lower is None and item.place != "cpu"
 
 
-def _is_four_bits(value: Value) -> bool:
-    return value.type in DATA_TYPES and DATA_TYPES[value.type].bits < 8
-
-
-def _public_type(name: str) -> np.dtype[Any]:
-    """The NumPy type of what a caller binds; four-bit types are those of the `onnx` package."""
-    if DATA_TYPES[name].bits >= 8:
-        return numpy_type(name)
-    kind: np.dtype[Any] = load_onnx().helper.tensor_dtype_to_np_dtype(type_number(name))
-    return kind
-
-
-def _packed(array: Array) -> Array:
-    """Elements of four bits as bytes, the first of two in the low bits."""
-    numbers = array.reshape(-1).astype(np.int8).view(np.uint8) & 15
-    numbers = np.append(numbers, np.zeros(numbers.size % 2, np.uint8))
-    return numbers[0::2] | numbers[1::2] << 4
-
-
-def _unpacked(array: Array, value: Value) -> Array:
-    """The inverse of `_packed`."""
-    numbers = np.stack([array & 15, array >> 4], axis=-1).reshape(-1)[: prod(value.sizes or ())]
-    if value.type == "i4":
-        numbers = (numbers ^ 8).astype(np.int8) - 8
-    return numbers.astype(_public_type(value.type)).reshape(value.sizes or ())
-
-
 def _to_device(array: Array | None, value: Value, sizes: Sequence[int] | None = None) -> Array:
     """An array as a graph's input of the value has it; `sizes` are its sizes there, if known."""
     assert array is not None, value.name
-    array = np.ascontiguousarray(array)
+    array = np.ascontiguousarray(packed(array, value.type))
     if array.dtype == bool:
         array = array.view(np.uint8)
     return array.reshape(tensor_desc(value).storage.sizes if sizes is None else sizes)
@@ -230,9 +211,7 @@ def _to_device(array: Array | None, value: Value, sizes: Sequence[int] | None = 
 def _from_device(array: Array, value: Value) -> Array:
     """An output of a graph with the type and shape that it has in the model."""
     sizes = value.sizes or ()
-    if DATA_TYPES[value.type].bits < 8:
-        return array.reshape(-1)
-    return array.reshape(sizes).view(numpy_type(value.type))
+    return unpacked(array, value.type, numpy_type(value.type), sizes)
 
 
 class _GraphStep:
@@ -308,7 +287,7 @@ class _NodeStep:
         value = self._model.graph.values[name]
         array = arrays.get(name, value.data)
         assert array is not None
-        kind = value.type or name_of_numpy(array.dtype)
+        kind = value.type or type_name(load_onnx().helper.np_dtype_to_tensor_dtype(array.dtype))
         return Value(name, kind, array.shape if name in arrays else value.sizes, array)
 
     def _on_cpu(self, inputs: Sequence[Value | None]) -> list[Array]:

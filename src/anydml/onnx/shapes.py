@@ -11,7 +11,7 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.onnx.nodes import Node
 from anydml.onnx.read import load_onnx
-from anydml.onnx.types import SEQUENCE, Value, type_name, type_number
+from anydml.onnx.types import SEQUENCE, Value, packed, type_name, type_number
 
 _NAMELESS: Final = {"": None, "?": None}
 """Names of dimensions that mean nothing: two of them may differ."""
@@ -172,8 +172,8 @@ def type_of(value: Value, onnx: Any) -> Any:
 
 def tensor_of(value: Value, onnx: Any) -> Any:
     """The TensorProto of a constant."""
-    data = value.data
-    assert data is not None
+    assert value.data is not None
+    data = packed(value.data, value.type).tobytes()
     return onnx.helper.make_tensor(
-        value.name, type_number(value.type), value.sizes or (), data.tobytes(), raw=True
+        value.name, type_number(value.type), value.sizes or (), data, raw=True
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.core.dtypes import DataType
+from anydml.core.extras import name_missing_package
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
@@ -46,18 +47,58 @@ def type_number(name: str) -> int:
     return _NAMES.index(name)
 
 
+def is_plain(name: str) -> bool:
+    """Whether DirectML and NumPy have an element type; constants of others are bytes."""
+    return name in DATA_TYPES and DATA_TYPES[name].bits >= 8
+
+
 def numpy_type(name: str) -> np.dtype[Any]:
-    """The NumPy type of a tensor type that DirectML has; four-bit types are stored as bytes."""
+    """The type of arrays of a tensor type; of `ml_dtypes` for a type that NumPy lacks."""
     if name == "bool":
         return np.dtype(np.bool_)
-    data_type = DATA_TYPES[name]
-    return np.dtype(np.uint8) if data_type.bits < 8 else data_type.numpy
+    if is_plain(name):
+        return DATA_TYPES[name].numpy
+    if name in ("c64", "c128"):
+        return np.dtype(f"complex{name[1:]}")
+    with name_missing_package(f"tensors of {name}", "anydml[bfloat16]"):
+        import ml_dtypes
+    added: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ADDED[name]))
+    return added
 
 
-def name_of_numpy(dtype: np.dtype[Any]) -> str:
-    """The short name of a NumPy type; empty for one that DirectML lacks."""
-    names = (name for name in DATA_TYPES if DATA_TYPES[name].bits >= 8)
-    return next((name for name in names if numpy_type(name) == dtype), "")
+_ADDED: Final = {
+    "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu",
+    "f4e2m1": "float4_e2m1fn", "u4": "uint4", "i4": "int4", "u2": "uint2", "i2": "int2",
+}  # fmt: skip
+"""The names of types in `ml_dtypes`."""
+
+_PER_BYTE: Final = {"u4": 2, "i4": 2, "f4e2m1": 2, "u2": 4, "i2": 4}
+"""How many elements a byte holds, of types with less than 8 bits."""
+
+
+def packed(array: Array, name: str) -> Array:
+    """Elements as a tensor of a type stores them: several in a byte, the first in the low bits."""
+    count = _PER_BYTE.get(name)
+    if count is None or array.dtype == np.uint8:  # which are bytes
+        return array
+    numbers = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & (2 ** (8 // count) - 1)
+    numbers = np.append(numbers, np.zeros(-numbers.size % count, np.uint8)).reshape(-1, count)
+    found: Array = np.bitwise_or.reduce(numbers << _shifts(count), axis=1)
+    return found
+
+
+def unpacked(data: Array, name: str, dtype: np.dtype[Any], sizes: Shape) -> Array:
+    """The elements that bytes hold, the inverse of `packed`."""
+    count = _PER_BYTE.get(name)
+    if count is not None:
+        numbers = data.reshape(-1, 1) >> _shifts(count) & (2 ** (8 // count) - 1)
+        data = numbers.reshape(-1)[: prod(sizes)]
+    return data.view(dtype).reshape(sizes)
+
+
+def _shifts(count: int) -> Array:
+    return np.arange(0, 8, 8 // count, dtype=np.uint8)
 
 
 @dataclass(eq=False)
