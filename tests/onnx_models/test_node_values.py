@@ -1,5 +1,7 @@
 """Nodes of rare attributes, versions and types: their values are those of ONNX Runtime."""
 
+from itertools import permutations, product
+
 import numpy as np
 import onnx.helper as oh
 import pytest
@@ -10,6 +12,123 @@ import anydml as dml
 
 node = oh.make_node
 INT64 = TensorProto.INT64
+
+
+def with_shape(nodes, inputs, weights=None, opset=17, **options):
+    """Compare the value `y` and its shape, which must be known before the run."""
+    declared = {
+        name: (oh.np_dtype_to_tensor_dtype(array.dtype), list(array.shape))
+        for name, array in inputs.items()
+    }
+    nodes = [*nodes, node("Shape", ["y"], ["s"])]
+    model = model_of(nodes, declared, {"y": FLOAT, "s": INT64}, weights, opset)
+    return compare(model, inputs, **options)
+
+
+@pytest.mark.parametrize(
+    "name", ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
+)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_reduction_of_no_axes_is_elementwise(name, keepdims):
+    x = np.float32([[-1, 2, 3]])
+    for axes in (["axes"], []):
+        reduce = node(f"Reduce{name}", ["x", *axes], ["y"], noop_with_empty_axes=1,
+                      keepdims=keepdims)  # fmt: skip
+        weights = {"axes": np.zeros(0, np.int64)} if axes else None
+        with_shape([reduce], {"x": np.abs(x) if name == "LogSum" else x}, weights, 18)
+
+
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("group", [1, 2])
+def test_shapes_of_transposed_convolutions(auto_pad, group):
+    given = product(
+        (None, [2], [3]), (None, [1], [2]), (None, [0], [1]), (None, [0, 1]), (None, 3, 2)
+    )
+    for strides, dilations, padding, pads, more in list(given)[group::4]:
+        if padding == [1] and strides is None:
+            continue  # the padding is smaller than a stride
+        if auto_pad != "NOTSET" and pads is not None:
+            continue
+        attributes = {
+            "strides": strides, "dilations": dilations, "output_padding": padding, "pads": pads,
+        }  # fmt: skip
+        if more is not None:
+            step, dilation = (strides or [1])[0], (dilations or [1])[0]
+            size = 3 * step + dilation + 1 + (padding or [0])[0]
+            attributes |= {"output_shape": [size - 3 + more], "pads": None}
+        kept = {name: value for name, value in attributes.items() if value is not None}
+        transposed = node(
+            "ConvTranspose", ["x", "w"], ["t"], auto_pad=auto_pad, group=group, **kept
+        )
+        inputs = {"x": floats(0, 1, 2, 4)}
+        with_shape([transposed, node("Relu", ["t"], ["y"])], inputs, {"w": floats(1, 2, 3, 2)})
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13])
+def test_squeezed_axes_in_any_order(opset):
+    for axes in permutations([0, 2, 4], 2):
+        squeeze = node("Squeeze", ["x"], ["t"], axes=axes)
+        if opset >= 13:
+            squeeze = node("Squeeze", ["x", "axes"], ["t"])
+        weights = {"axes": np.int64(axes)} if opset >= 13 else None
+        inputs = {"x": floats(0, 1, 3, 1, 2, 1)}
+        with_shape([squeeze, node("Neg", ["t"], ["y"])], inputs, weights, opset)
+
+
+@pytest.mark.parametrize("ratio", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("opset", "mode"), [(10, None), (16, "half_pixel"), (16, "output_half_pixel")]
+)
+def test_small_regions(opset, mode, ratio):
+    begins = np.float32([[0.2, 1.4], [3, 2], [2.5, 0.5]])
+    ends = begins + np.float32([[0.1, 0.3], [0.4, 4], [5, 0.9]])
+    attributes = {"output_height": 2, "output_width": 3, "sampling_ratio": ratio}
+    if mode is not None:
+        attributes["coordinate_transformation_mode"] = mode
+    for scale in (1.0, 0.5):
+        align = node("RoiAlign", ["x", "r", "i"], ["y"], spatial_scale=scale, **attributes)
+        inputs = {
+            "x": floats(0, 2, 3, 8, 9), "r": np.hstack([begins, ends]), "i": np.int64([0, 1, 0])
+        }  # fmt: skip
+        with_shape([align], inputs, None, opset)
+
+
+@pytest.mark.parametrize("name", ["LayerNormalization", "SimplifiedLayerNormalization"])
+def test_the_scale_gives_the_type_of_old_layer_normalization(name):
+    x, scale = floats(0, 2, 3).astype(np.float16), floats(1, 3)
+    read = with_shape([node(name, ["x", "w"], ["y"])], {"x": x}, {"w": scale}, 11)
+    assert [item.place for item in read.nodes] == ["graph"]
+
+
+@pytest.mark.parametrize("scale", [None, [2, 2]])
+def test_cropped_borders(scale):
+    attributes = {} if scale is None else {"scale": scale}
+    crop = node("Crop", ["x"], ["y"], border=[1, 0, 2, 1], **attributes)
+    with_shape([crop], {"x": floats(0, 1, 2, 4, 6)}, None, 1)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (1, 2, 3, 2)])
+def test_batch_normalization_of_each_element(shape):
+    weights = {name: np.abs(floats(i, *shape[1:])) + 0.1 for i, name in enumerate("abmv")}
+    norm = node("BatchNormalization", ["x", *"abmv"], ["y"], spatial=0)
+    with_shape([norm], {"x": floats(9, *shape)}, weights, 7)
+
+
+@pytest.mark.parametrize("slope", [(1, 1, 3), (2, 3), (2, 1), (4, 1, 1)])
+def test_a_slope_of_a_higher_rank(slope):
+    for opset in (7, 9, 16):
+        with_shape([node("PRelu", ["x", "w"], ["y"])], {"x": floats(0, 3)},
+                   {"w": floats(1, *slope)}, opset)  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 2, 3], [2, 1, 1, 3], [1, 1, 1, 2, 3], [2, 1, 2, 2, 2]])
+def test_grids_of_single_images(sizes):
+    rank = len(sizes) - 2
+    for align in (0, 1):
+        if align and 1 in sizes[2:]:
+            continue  # ONNX divides by zero
+        grid = node("AffineGrid", ["x", "n"], ["y"], align_corners=align)
+        with_shape([grid], {"x": floats(0, sizes[0], rank, rank + 1)}, {"n": np.int64(sizes)}, 20)
 
 
 UNUSUAL = [
@@ -71,3 +190,20 @@ def test_4_bits_between_nodes_of_unknown_sizes(kind):
     )
     model.graph.initializer.append(oh.make_tensor("z", kind, [], [0]))
     compare(model, inputs)
+
+
+@pytest.mark.parametrize("name", ["MeanVarianceNormalization", "LpNormalization"])
+def test_small_norms(name):
+    x = np.float32(np.linspace(0, 1e-6, 8).reshape(1, 1, 2, 4))
+    # ONNX Runtime divides 0 by 0 in MeanVarianceNormalization.
+    for scale in (0, 1, 1e3) if name == "LpNormalization" else (1, 1e3):
+        with_shape([node(name, ["x"], ["y"])], {"x": x * np.float32(scale)}, None, 13)
+
+
+def test_the_provider_adds_to_small_variances():
+    x = np.float32(np.linspace(0, 1e-3, 8).reshape(1, 1, 2, 4))
+    norm = node("MeanVarianceNormalization", ["x"], ["y"])
+    model = model_of([norm], {"x": x.shape}, {"y": FLOAT}, opset=13)
+    found = dml.read_onnx(model, as_onnxruntime=True).compile(dml.Device("cpu"))(x=x)["y"]
+    expected = (x - x.mean()) / np.sqrt(x.var(dtype=np.float64) + 1e-5)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any, Final
 
+import numpy as np
+
 from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.onnx.nodes import Node
@@ -140,8 +142,54 @@ def _pooled(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
     return tuple(sizes)
 
 
+def _transposed(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
+    """Return the shape of a transposed convolution by its definition, which `onnx` has in part."""
+    x, w = (None if value is None else value.sizes for value in operands[:2])
+    if x is None or w is None or len(x) < 3:
+        return found.shape
+    rank = len(x) - 2
+
+    def of(name: str, default: Sequence[int]) -> list[int]:
+        return list(node.attributes.get(name) or default)
+
+    strides, window = of("strides", [1] * rank), of("kernel_shape", w[2:])
+    pads, more = of("pads", [0] * 2 * rank), of("output_padding", [0] * rank)
+    dilations = of("dilations", [1] * rank)
+    sizes = [
+        (x[2 + i] - 1) * strides[i] + (window[i] - 1) * dilations[i] + 1 + more[i]
+        for i in range(rank)
+    ]
+    if "output_shape" in node.attributes:
+        sizes = of("output_shape", [])[-rank:]
+    elif str(node.attributes.get("auto_pad", "")).startswith("SAME"):
+        sizes = [min(size, x[2 + i] * strides[i]) for i, size in enumerate(sizes)]
+    else:
+        sizes = [size - pads[i] - pads[rank + i] for i, size in enumerate(sizes)]
+    return (x[0], w[1] * node.attributes.get("group", 1), *sizes)
+
+
+def _squeezed(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
+    """Return the shape without axes in any order; `onnx` expects them to increase."""
+    x, axes = operands[0], node.attributes.get("axes")
+    if x is None or x.shape is None or axes is None:
+        return found.shape
+    gone = [axis % len(x.shape) for axis in axes]
+    return tuple(size for i, size in enumerate(x.shape) if i not in gone)
+
+
+def _of_all(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
+    """Return the shape that all inputs broadcast to; `onnx` has that of the first, or none."""
+    sizes = [value.sizes for value in operands if value is not None]
+    if node.version < 7 or not sizes or None in sizes:
+        return found.shape
+    return np.broadcast_shapes(*(size or () for size in sizes))
+
+
 _CORRECTED: Final[Mapping[str, Callable[..., Any]]] = {
-    "Einsum": _of_einsum, "Reshape": _reshaped,
+    "ConvTranspose": _transposed, "Einsum": _of_einsum, "Reshape": _reshaped,
+    "Squeeze": _squeezed,
+    **dict.fromkeys(("GreaterOrEqual", "LessOrEqual", "MeanVarianceNormalization", "PRelu"),
+                    _of_all),
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pooled),
 }  # fmt: skip
 """Corrections of the shapes that `onnx` infers, by operator."""

@@ -51,10 +51,10 @@ def _rows() -> Iterable[Row]:
     def row(
         name: str, versions: str, types: Types, lower: Lower | None, *,
         constants: Mapping[int, Sequence[int]] | None = None, graph: bool | str = True,
-        query: Any = None,
+        query: Any = None, infer: Any = None,
     ) -> Row:  # fmt: skip
         return Row(name, tuple(map(int, versions.split())), types, lower, constants or {}, graph,
-                   query)  # fmt: skip
+                   query, infer=infer)  # fmt: skip
 
     return (
         row("Conv", "1 11", _T, windows.convolution("FORWARD")),
@@ -75,9 +75,9 @@ def _rows() -> Iterable[Row]:
             query=_batch_normalization),
         row("LayerNormalization", "1 17",
             {1: f"T={FLOATS}; U={FLOATS}; V={FLOATS}", 17: f"T={FLOATS}; U=f32"},
-            normalization.layer_normalization(True), query=_one_output),
+            normalization.layer_normalization(True), query=_one_output, infer=_typed_by_scale),
         row("SimplifiedLayerNormalization", "1", {1: f"T={FLOATS}; U={FLOATS}; V={FLOATS}"},
-            normalization.layer_normalization(False), query=_one_output),
+            normalization.layer_normalization(False), query=_one_output, infer=_typed_by_scale),
         row("LRN", "1 13", _T, normalization.local_response),
         row("MeanVarianceNormalization", "1 9 13", _T, normalization.mean_variance),
         row("LpNormalization", "1", _T, normalization.lp_normalization),
@@ -193,7 +193,7 @@ def _rows() -> Iterable[Row]:
         row("BitShift", "11", {11: "T=u8 u16 u32 u64"}, elementwise.shift),
         row("Round", "11", _T,
             unary("ELEMENT_WISE_ROUND", rounding_mode_="HALVES_TO_NEAREST_EVEN")),
-        row("Crop", "1", _T, rearrange.crop),
+        row("Crop", "1", _T, rearrange.crop, infer=_cropped),
         row("ImageScaler", "1", _T, rearrange.scale_image),
         row("Upsample", "7 9 10", _T, resize.resize, constants={9: (1,)}),
         row("Resize", "10 11 13 18 19", {10: f"T={FLOATS}", 11: f"T1={FLOATS} i8 u8; T2={FLOATS}"},
@@ -206,7 +206,7 @@ def _rows() -> Iterable[Row]:
             activation("Relu")),
         row("LeakyRelu", "6 16", _T, activation("LeakyRelu")),
         row("PRelu", "7 9 16", {7: f"T={FLOATS}", 9: f"T={FLOATS} i8 i16 i32"},
-            elementwise.prelu),
+            binary("ACTIVATION_PARAMETERIZED_RELU")),
         row("ThresholdedRelu", "1 10", _T, activation("ThresholdedRelu")),
         row("Elu", "6", _T, activation("Elu")),
         row("Celu", "12", _T, unary("ACTIVATION_CELU", alpha=1.0)),
@@ -293,6 +293,24 @@ def _resize(node: Node, _: Operands) -> str:
         return "exclude_outside 1"
     crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     return "extrapolation" if crops or attributes.get("extrapolation_value", 0.0) else ""
+
+
+# Types and shapes of outputs, for operators of which the `onnx` package has no such version.
+
+
+def _typed_by_scale(_: Node, inputs: Operands) -> Any:
+    x, scale = inputs[:2]
+    return [] if x is None or scale is None else [(scale.type, x.shape)]
+
+
+def _cropped(node: Node, inputs: Operands) -> Any:
+    x = inputs[0]
+    if x is None or x.sizes is None:
+        return []
+    *others, height, width = x.sizes
+    left, top, right, bottom = node.attributes["border"]
+    sizes = node.attributes.get("scale") or (height - top - bottom, width - left - right)
+    return [(x.type, (*others, *sizes))]
 
 
 def _no_mask(node: Node, _: Operands) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from anydml.core.dtypes import DataType
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, padded
+from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError
 from anydml.onnx.types import DATA_TYPES, numpy_type
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._registry import OPERATORS
@@ -210,16 +210,3 @@ def softmax(name: str) -> Lower:
         return n.emit(name, n.view(0), axes=tuple(axes))
 
     return lower
-
-
-def prelu(n: Lowering) -> Expression:
-    sizes = n.output()[1]
-    slope = n.shape(1)
-    if n.version < 7 and len(slope) == 1 and len(n.shape()) > 1:
-        slope = (*slope, *(1,) * (len(n.shape()) - 2))
-    own = padded(slope, len(sizes))
-    from anydml.onnx.lower.node import strides_to
-
-    return n.emit(
-        "ACTIVATION_PARAMETERIZED_RELU", n.view(0), n.view(1, sizes, strides_to(own, sizes))
-    )

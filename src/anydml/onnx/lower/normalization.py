@@ -12,7 +12,10 @@ from anydml.onnx.types import DATA_TYPES
 def batch_normalization(n: Lowering) -> Expression:
     sizes = padded_right(n.shape())
     x = n.view(0, sizes)
-    scale, bias, mean, variance = (n.vector(i, len(sizes), 1) for i in range(1, 5))
+    # Without `spatial`, the parameters have the sizes of the input but for the batch.
+    scale, bias, mean, variance = (
+        n.view(i, padded_right((1, *n.shape(i)), len(sizes))) for i in range(1, 5)
+    )
     return n.emit(
         "BATCH_NORMALIZATION", x, mean, variance, scale, bias, outputs=[(n.output()[0], sizes)],
         spatial=bool(n.get("spatial", 1)), epsilon=n.get("epsilon", 1e-5),
@@ -62,15 +65,18 @@ def mean_variance(n: Lowering) -> Expression:
     else:
         axes = [axis % rank for axis in n.get("axes", [0, 2, 3])]
     more = max(4 - rank, 0)
+    # ONNX adds 1e-9 to the deviation, the provider 1e-5 to the variance.
     return n.emit(
         "MEAN_VARIANCE_NORMALIZATION1", n.view(0), axes=[axis + more for axis in axes],
-        normalize_variance=bool(n.get("normalize_variance", 1)), epsilon=1e-5,
+        normalize_variance=bool(n.get("normalize_variance", 1)),
+        epsilon=1e-5 if n.exact else 1e-18,
     )  # fmt: skip
 
 
 def lp_normalization(n: Lowering) -> Expression:
     axis = n.axis(0 if n.exact else -1) + max(4 - len(n.shape()), 0)
-    return n.emit("LP_NORMALIZATION", n.view(0), axis=axis, epsilon=1e-5, p=n.get("p", 2))
+    least = 1e-5 if n.exact else 2.0**-126  # ONNX divides by any norm above 0
+    return n.emit("LP_NORMALIZATION", n.view(0), axis=axis, epsilon=least, p=n.get("p", 2))
 
 
 def local_response(n: Lowering) -> Expression:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from anydml.core.dtypes import DataType
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import Lower, Lowering, axes_of, padded
+from anydml.onnx.lower.node import (
+    Lower,
+    Lowering,
+    UnsupportedError,
+    axes_of,
+    packed_strides,
+    padded,
+)
 
 
 def gather(n: Lowering) -> Expression:
@@ -19,10 +27,16 @@ def gather(n: Lowering) -> Expression:
 
 def gather_elements(n: Lowering) -> Expression:
     rank = max(len(n.shape()), 1)
+    axis, x = n.axis(0), n.view(0, rank=rank)
+    if not n.exact:  # DirectML wants the sizes of the indices, but for the axis
+        sizes = [
+            old if i == axis else size
+            for i, (old, size) in enumerate(zip(x.sizes, n.output(rank=rank)[1], strict=True))
+        ]
+        x = n.view(0, sizes, packed_strides(x.sizes))
     return n.emit(
-        "GATHER_ELEMENTS", n.view(0, rank=rank), n.view(1, rank=rank),
-        outputs=[n.output(rank=rank)], axis=n.axis(0),
-    )  # fmt: skip
+        "GATHER_ELEMENTS", x, n.view(1, rank=rank), outputs=[n.output(rank=rank)], axis=axis
+    )
 
 
 def gather_nd(n: Lowering) -> Expression:
@@ -39,6 +53,9 @@ def scatter(n: Lowering) -> Expression:
         return n.emit("ELEMENT_WISE_IDENTITY", n.view(0))
     rank = max(len(n.shape()), 4)
     axis = n.axis(0) + rank - len(n.shape())
+    kept = [i for i in range(len(n.shape())) if i != n.axis(0)]
+    if not n.exact and any(n.shape(1)[i] != n.shape()[i] for i in kept):
+        raise UnsupportedError("DirectML has no indices that are smaller than the input")
     return n.emit("SCATTER", n.view(0), n.view(1), n.view(2), axis=axis)
 
 
@@ -80,14 +97,13 @@ def reduce(function: str) -> Lower:
         rank = len(n.shape())
         axes = n.integers(1) if len(n.operands) > 1 else n.get("axes")
         axes = axes_of(axes or [], max(rank, 1))
-        if not axes and n.get("noop_with_empty_axes", 0):
-            x = n.view(0)
-            return n.emit("ELEMENT_WISE_IDENTITY", x, outputs=[(x.data_type, x.sizes)])
-        axes = sorted(set(axes)) or list(range(max(rank, 1)))
         shape = n.shape() or (1,)
+        if not axes and n.get("noop_with_empty_axes", 0):  # each element is reduced alone
+            shape, axes = (prod(shape), 1), [1]
+        axes = sorted(set(axes)) or list(range(max(rank, 1)))
         sizes = tuple(1 if i in axes else size for i, size in enumerate(shape))
         return n.emit(
-            "REDUCE", n.view(0, rank=1), outputs=[(n.output()[0], sizes)], function=function,
+            "REDUCE", n.view(0, shape), outputs=[(n.output()[0], sizes)], function=function,
             axes=axes,
         )  # fmt: skip
 

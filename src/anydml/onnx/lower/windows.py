@@ -9,6 +9,7 @@ from typing import Any
 from anydml.core.dtypes import DataType
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, padded
+from anydml.ops._fields import ScaleBias, Size2D
 
 
 @dataclass
@@ -20,6 +21,11 @@ class Window:
     dilations: list[int]
     start: list[int]
     end: list[int]
+
+    @property
+    def spans(self) -> list[int]:
+        """The elements from the first to the last one that a window reads."""
+        return [(k - 1) * d + 1 for k, d in zip(self.size, self.dilations, strict=True)]
 
     def fields(self, rank: int, dilated: bool = True) -> dict[str, list[int]]:
         """DirectML's fields, with dimensions of size 1 in front up to a number."""
@@ -102,8 +108,15 @@ def convolution(direction: str, bias: int = 2, pads: int | None = None) -> Lower
         _checked_rank(n)
         x, w, y = n.shape(0), n.shape(1), n.results[0].shape
         paddings = None if pads is None else n.integers(pads)
-        window = window_of(n, x[2:], w[2:], y[2:], direction == "BACKWARD", paddings)
+        backward = direction == "BACKWARD"
+        window = window_of(n, x[2:], w[2:], y[2:], backward, paddings)
         sizes, count = spatial(y), max(len(y) - 2, 2)
+        more = [0] * count
+        if backward and not n.exact:  # the provider enlarges the output alone
+            parts = zip(x[2:], y[2:], window.spans, window.strides, window.start, window.end,
+                        strict=True)  # fmt: skip
+            rest = [size - (old - 1) * s - span + a + b for old, size, span, s, a, b in parts]
+            more[-len(rest) :] = [max(size, 0) for size in rest]
         fields = window.fields(count)
         return n.emit(
             "CONVOLUTION",
@@ -113,7 +126,7 @@ def convolution(direction: str, bias: int = 2, pads: int | None = None) -> Lower
             outputs=[(n.output()[0], sizes)],
             mode="CROSS_CORRELATION",
             direction=direction,
-            output_padding=[0] * count,
+            output_padding=more,
             group_count=n.get("group", 1),
             **fields,
         )
@@ -150,8 +163,7 @@ def _enlarge(window: Window, sizes: Sequence[int], results: Sequence[int]) -> No
 
     The provider enlarges the output alone, which DirectML is known to accept of other pooling.
     """
-    for i, (size, result) in enumerate(zip(sizes, results, strict=True)):
-        span = (window.size[i] - 1) * window.dilations[i] + 1
+    for i, (size, result, span) in enumerate(zip(sizes, results, window.spans, strict=True)):
         needed = (result - 1) * window.strides[i] + span - size - window.start[i]
         window.end[i] = max(window.end[i], needed)
 
@@ -252,8 +264,6 @@ def unpool(n: Lowering) -> Expression:
 
 
 def roi_pool(n: Lowering) -> Expression:
-    from anydml.ops._fields import Size2D
-
     height, width = n.get("pooled_shape")
     return n.emit(
         "ROI_POOLING", n.view(0), n.view(1), spatial_scale=n.get("spatial_scale", 1.0),
@@ -270,15 +280,32 @@ def roi_align(n: Lowering) -> Expression:
             "ONNX takes the largest weighted element, DirectML the largest sample"
         )
     scale = n.get("spatial_scale", 1.0)
+    regions = n.view(1)
+    if mode == "output_half_pixel" and not n.exact:
+        if not samples:  # their number would follow from the rounded size
+            raise UnsupportedError("ONNX enlarges regions that are smaller than 1")
+        regions = _of_size_one(n, regions, scale)
     unsigned = {"i64": "u64", "i32": "u32"}[n.type(2)]
     return n.emit(
-        "ROI_ALIGN1", n.view(0), n.view(1), n.view(2, type=unsigned),
+        "ROI_ALIGN1", n.view(0), regions, n.view(2, type=unsigned),
         reduction_function={"avg": "AVERAGE", "max": "MAX"}[n.get("mode", "avg")],
         interpolation_mode="LINEAR", spatial_scale_x=scale, spatial_scale_y=scale,
         input_pixel_offset=0.5 if mode == "half_pixel" else 0.0, output_pixel_offset=-0.5,
         out_of_bounds_input_value=0.0, minimum_samples_per_output=samples or 1,
         maximum_samples_per_output=samples or 2**32 - 1, align_regions_to_corners=False,
     )  # fmt: skip
+
+
+def _of_size_one(n: Lowering, regions: Expression, scale: float) -> Expression:
+    """Regions that end one element after their beginning at least, as ONNX takes them."""
+    *sizes, _ = regions.sizes
+    half = (regions.data_type, (*sizes, 2))
+    begin, end = n.emit_all("SPLIT", regions, outputs=[half, half], axis=3)
+    least = n.emit(
+        "ELEMENT_WISE_IDENTITY", begin, outputs=[half], scale_bias=ScaleBias(1, 1 / scale)
+    )
+    end = n.emit("ELEMENT_WISE_MAX", end, least, outputs=[half])
+    return n.emit("JOIN", [begin, end], outputs=[(half[0], regions.sizes)], axis=3)
 
 
 def columns(n: Lowering) -> Expression:
