@@ -15,13 +15,7 @@ onnx = pytest.importorskip("onnx")
 DIFFERENT = {
     "test_clip_min_greater_than_max": "CLIP is max(Min, min(x, Max)); ONNX gives Max",
     "test_maxunpool_export_with_output_shape": "indices into the result before it is padded",
-    **dict.fromkeys(
-        (
-            "test_resize_downsample_scales_linear_antialias",
-            "test_resize_downsample_sizes_linear_antialias",
-        ),
-        "DirectML's filter begins at 1 / scale above 2",
-    ),
+    "test_resize_downsample_scales_linear_align_corners": "with integer sizes, as in ONNX Runtime",
     **dict.fromkeys(
         ("test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expanded"),
         "an expanded function in FLOAT16: each of its operators rounds once",

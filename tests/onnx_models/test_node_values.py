@@ -9,6 +9,8 @@ from building import FLOAT, compare, floats, model_of
 from onnx import TensorProto
 
 import anydml as dml
+from anydml.core.levels import LATEST
+from anydml.onnx.report import Report
 
 node = oh.make_node
 INT64 = TensorProto.INT64
@@ -91,6 +93,60 @@ def test_small_regions(opset, mode, ratio):
             "x": floats(0, 2, 3, 8, 9), "r": np.hstack([begins, ends]), "i": np.int64([0, 1, 0])
         }  # fmt: skip
         with_shape([align], inputs, None, opset)
+
+
+PLACES = [
+    "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+    "half_pixel_symmetric",
+]  # fmt: skip
+
+
+def resized(opset, places, x, scales, region=None, **attributes):
+    if opset in (11, 18, 19):
+        attributes["coordinate_transformation_mode"] = places
+    names = ["x", "scales"] if opset < 11 else ["x", "region", "scales"]
+    region = np.float32([0] * 4 + [1] * 4 if region is None else region)
+    weights = {"scales": np.float32([1, 1, *scales]), "region": region}
+    resize = node("Upsample" if opset < 10 else "Resize", names, ["y"], **attributes)
+    return with_shape([resize], {"x": x}, {n: weights[n] for n in names[1:]}, opset)
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_positions_of_resized_elements(places, mode):
+    opset = {"tf_half_pixel_for_nn": 11, "half_pixel_symmetric": 19}.get(places, 18)
+    for height, width in product((0.7, 1.7), (0.3, 1, 2.3)):
+        resized(opset, places, floats(0, 1, 2, 4, 7), [height, width], mode=mode)
+
+
+@pytest.mark.parametrize(("opset", "scales"), [(9, [1.5, 2]), (10, [1.5, 0.7])])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_positions_before_there_were_modes(opset, scales, mode):
+    resized(opset, None, floats(0, 1, 2, 4, 7), scales, mode=mode)
+
+
+@pytest.mark.parametrize("places", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
+def test_edges_of_antialiased_images(places):
+    for size, scale in product((5, 6, 9), (0.2, 0.5, 0.6, 0.9, 1.4)):
+        x = floats(size, 1, 1, size, 4)
+        resized(18, places, x, [scale, 0.5], mode="linear", antialias=1)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("value", [0.0, 2.0])
+def test_cropped_and_resized_images(mode, value):
+    for begin, end in product((0.1, 0.5, -0.2), (0.6, 1, 1.3, 0.5)):
+        resized(
+            11, "tf_crop_and_resize", floats(0, 1, 2, 5, 6), [0.8, 1.5], mode=mode,
+            region=[0, 0, begin, 0, 1, 1, end, 0.7], extrapolation_value=value,
+        )  # fmt: skip
+    # On the device unless an element lies outside of the input.
+    places = [
+        resized(11, "tf_crop_and_resize", floats(0, 1, 1, 5, 5), [0.8, 1], mode=mode,
+                region=[0, 0, begin, 0, 1, 1, 1, 1]).judged_for_run(LATEST)[0]
+        for begin in (0.1, -0.1)
+    ]  # fmt: skip
+    assert [item.on_device for item in places] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["LayerNormalization", "SimplifiedLayerNormalization"])
@@ -190,6 +246,27 @@ def test_4_bits_between_nodes_of_unknown_sizes(kind):
     )
     model.graph.initializer.append(oh.make_tensor("z", kind, [], [0]))
     compare(model, inputs)
+
+
+def test_notes_name_the_values_of_the_provider():
+    """Nodes for which the provider's values are others than ONNX's, by its source."""
+    shapes = {"x": [1, 1, 4, 4]}
+    region = {"r": np.zeros((1, 4), np.float32), "i": np.int64([0])}
+    sizes = {"e": np.zeros(0, np.float32), "s": np.float32([1, 1, 0.5, 0.5])}
+    crop = {"e": np.float32([0, 0, 0, 0, 1, 1, 1, 1]), "s": sizes["s"]}
+    linear = {"mode": "linear"}
+    cases = [
+        ("MeanVarianceNormalization", ["x"], {}, 13, {}, "1e-5"),
+        ("RoiAlign", ["x", "r", "i"], region, 10, {}, "enlarge"),
+        ("Upsample", ["x", "s"], {"s": np.float32([1, 1, 2, 2])}, 9, linear, "half_pixel"),
+        ("Resize", ["x", "e", "s"], crop, 11,
+         {"coordinate_transformation_mode": "tf_crop_and_resize"}, "extrapolation_value"),
+        ("Resize", ["x", "e", "s"], sizes, 18, {**linear, "antialias": 1}, "edge"),
+    ]  # fmt: skip
+    for name, inputs, weights, opset, attributes, text in cases:
+        made = model_of([node(name, inputs, ["y"], **attributes)], shapes, {"y": FLOAT}, weights,
+                        opset)  # fmt: skip
+        assert text in "\n".join(Report(dml.read_onnx(made), LATEST).lines()), name
 
 
 @pytest.mark.parametrize("name", ["MeanVarianceNormalization", "LpNormalization"])

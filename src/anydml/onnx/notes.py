@@ -27,10 +27,6 @@ def _cast(item: Judged, graph: Graph) -> str | None:
     return None
 
 
-def _fast_gelu(item: Judged, graph: Graph) -> str | None:
-    return "DirectML computes the exact GELU, not the approximation by tanh"
-
-
 def _groups(item: Judged, graph: Graph) -> str | None:
     ignored = [name for name, default in IGNORED_OF_GROUPS.items()
                if item.node.attributes.get(name, default) != default]  # fmt: skip
@@ -83,17 +79,41 @@ def _squeeze(item: Judged, graph: Graph) -> str | None:
     return None
 
 
-_BY_OPERATOR: Final[dict[str, Note]] = {
+def _resize(item: Judged, graph: Graph) -> str | None:
+    given, version = item.node.attributes, item.node.version
+    if version < 11 and given.get("mode", "nearest") != "nearest":
+        return "the provider takes the centres of elements (half_pixel), ONNX their begins"
+    if given.get("coordinate_transformation_mode") == "tf_crop_and_resize":
+        return "the provider repeats the edges, where ONNX has extrapolation_value"
+    if given.get("antialias", 0) and given.get("mode", "nearest") != "nearest":
+        return "DirectML's filter leaves out what lies behind an edge, where ONNX repeats the edge"
+    return None
+
+
+def _regions(item: Judged, graph: Graph) -> str | None:
+    if item.node.version < 16:
+        return "the provider shifts regions by half an element, and does not enlarge small ones"
+    if item.node.attributes.get("coordinate_transformation_mode") == "output_half_pixel":
+        return "the provider does not enlarge regions that are smaller than 1"
+    return None
+
+
+_BY_OPERATOR: Final[dict[str, Note | str]] = {
     "Cast": _cast,
     "CastLike": _cast,
     "Clip": _clip,
     "Col2Im": _columns,
     "DequantizeLinear": _per_axis,
-    "FastGelu": _fast_gelu,
+    "FastGelu": "DirectML computes the exact GELU, not the approximation by tanh",
     "GroupQueryAttention": _groups,
+    "LpNormalization": "the provider divides by 1e-5 at least",
+    "MeanVarianceNormalization": "the provider adds 1e-5 to the variance, ONNX 1e-9 to its root",
     "Pad": _pad,
     "QuantizeLinear": _reciprocal,
+    "Resize": _resize,
+    "RoiAlign": _regions,
     "Squeeze": _squeeze,
+    "Upsample": _resize,
 }
 
 
@@ -117,5 +137,5 @@ def notes(item: Judged, graph: Graph) -> list[str]:
     if item.place == "cpu":
         return []
     note = _BY_OPERATOR.get(item.node.operator)
-    found = note(item, graph) if note is not None else None
+    found = note(item, graph) if callable(note) else note
     return [*([found] if found else []), *(t for d in item.descriptors for t in _hardware(d))]

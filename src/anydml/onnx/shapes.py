@@ -185,9 +185,25 @@ def _of_all(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
     return np.broadcast_shapes(*(size or () for size in sizes))
 
 
+def _resized(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
+    """Return the shape with products in FLOAT32, as ONNX Runtime rounds; `onnx` takes FLOAT64."""
+    scales: Any = node.attributes.get("scales")
+    at = 1 if node.version < 11 else 2
+    if len(operands) > at and (value := operands[at]) is not None:
+        scales = value.data
+    x = operands[0]
+    if scales is None or x is None or None in (x.sizes, found.sizes) or not np.size(scales):
+        return found.shape
+    sizes = list(x.sizes or ())
+    axes = node.attributes.get("axes", range(len(sizes)))
+    for axis, scale in zip(axes, np.ravel(scales), strict=False):
+        sizes[axis] = int(np.floor(np.float32(sizes[axis]) * np.float32(scale)))
+    return tuple(sizes)
+
+
 _CORRECTED: Final[Mapping[str, Callable[..., Any]]] = {
     "ConvTranspose": _transposed, "Einsum": _of_einsum, "Reshape": _reshaped,
-    "Squeeze": _squeezed,
+    "Resize": _resized, "Squeeze": _squeezed, "Upsample": _resized,
     **dict.fromkeys(("GreaterOrEqual", "LessOrEqual", "MeanVarianceNormalization", "PRelu"),
                     _of_all),
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pooled),

@@ -291,8 +291,7 @@ def _resize(node: Node, _: Operands) -> str:
         return "cubic interpolation"
     if attributes.get("exclude_outside", 0):
         return "exclude_outside 1"
-    crops = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return "extrapolation" if crops or attributes.get("extrapolation_value", 0.0) else ""
+    return "extrapolation" if attributes.get("extrapolation_value", 0.0) else ""
 
 
 # Types and shapes of outputs, for operators of which the `onnx` package has no such version.
