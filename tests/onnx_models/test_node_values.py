@@ -5,7 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import onnx.helper as oh
 import pytest
-from building import FLOAT, compare, floats, model_of
+from building import FLOAT, bytes_of, compare, floats, model_of
 from onnx import TensorProto
 
 import anydml as dml
@@ -32,7 +32,7 @@ def with_shape(nodes, inputs, weights=None, opset=17, **options):
 )
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_a_reduction_of_no_axes_is_elementwise(name, keepdims):
-    x = np.float32([[-1, 2, 3]])
+    x = np.float32([[-1, 2, 3], [4, -5, 6]])
     for axes in (["axes"], []):
         reduce = node(f"Reduce{name}", ["x", *axes], ["y"], noop_with_empty_axes=1,
                       keepdims=keepdims)  # fmt: skip
@@ -119,10 +119,12 @@ def test_positions_of_resized_elements(places, mode):
         resized(opset, places, floats(0, 1, 2, 4, 7), [height, width], mode=mode)
 
 
-@pytest.mark.parametrize(("opset", "scales"), [(9, [1.5, 2]), (10, [1.5, 0.7])])
+@pytest.mark.parametrize(
+    ("opset", "scales"), [(9, [1.5, 2]), (9, [1.4, 1]), (10, [1.5, 0.7]), (10, [0.6, 0.3])]
+)
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_positions_before_there_were_modes(opset, scales, mode):
-    resized(opset, None, floats(0, 1, 2, 4, 7), scales, mode=mode)
+    resized(opset, None, floats(0, 1, 2, 5, 7), scales, mode=mode)
 
 
 @pytest.mark.parametrize("places", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
@@ -190,13 +192,15 @@ def test_grids_of_single_images(sizes):
 UNUSUAL = [
     TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ,
     TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ, TensorProto.UINT4, TensorProto.INT4,
+    *(getattr(TensorProto, name) for name in ("UINT2", "INT2") if hasattr(TensorProto, name)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", UNUSUAL, ids=TensorProto.DataType.Name)
 @pytest.mark.parametrize("size", [1, 4, 5])
 def test_tensors_of_types_that_numpy_lacks(kind, size):
-    x = np.float32([[1, 2, 3, 0.5, 6]])[:, :size]
+    opset = 25 if kind > TensorProto.FLOAT4E2M1 else 21
+    x = np.float32([[1, -2, 1, 0.5, 0]])[:, :size]
     nodes = [
         node("Cast", ["x"], ["a"], to=kind),
         node("Transpose", ["a"], ["b"]),
@@ -204,17 +208,17 @@ def test_tensors_of_types_that_numpy_lacks(kind, size):
         node("Transpose", ["c"], ["d"]),
         node("Cast", ["d"], ["z"], to=FLOAT),
     ]
-    constant = oh.make_tensor("c", kind, [3, 1], [1, 2, 3])
-    model = model_of(nodes, {"x": [1, size]}, {"y": FLOAT, "z": FLOAT}, opset=21)
+    constant = oh.make_tensor("c", kind, [3, 1], [1, 0, 1])
+    model = model_of(nodes, {"x": [1, size]}, {"y": FLOAT, "z": FLOAT}, opset=opset)
     model.graph.initializer.append(constant)
     compare(model, {"x": x})
     # The tensors themselves, as inputs and outputs.
     dtype = oh.tensor_dtype_to_np_dtype(kind)
-    model = model_of(nodes[1:2], {"a": (kind, [1, size])}, {"b": kind, "c": kind}, opset=21)
+    model = model_of(nodes[1:2], {"a": (kind, [1, size])}, {"b": kind, "c": kind}, opset=opset)
     model.graph.initializer.append(constant)
     given = x.astype(dtype)
     found = dml.read_onnx(model).compile(dml.Device("cpu"), outputs=["a"])(a=given)
-    expected = {"a": given, "b": given.T, "c": np.float32([[1], [2], [3]]).astype(dtype)}
+    expected = {"a": given, "b": given.T, "c": np.float32([[1], [0], [1]]).astype(dtype)}
     for name, array in expected.items():
         assert found[name].dtype == dtype
         np.testing.assert_array_equal(found[name], array)
@@ -267,6 +271,31 @@ def test_notes_name_the_values_of_the_provider():
         made = model_of([node(name, inputs, ["y"], **attributes)], shapes, {"y": FLOAT}, weights,
                         opset)  # fmt: skip
         assert text in "\n".join(Report(dml.read_onnx(made), LATEST).lines()), name
+
+
+@pytest.mark.parametrize("pads", [{"auto_pad": "VALID"}, {"pads": [0, 1]}, {"pads": [1, 1]}])
+@pytest.mark.parametrize("last", [0, 1])
+def test_windows_of_quantized_pooling_that_end_behind_the_input(pads, last):
+    pool = node(
+        "QLinearAveragePool", ["x", "s", "z", "s", "z"], ["y"], domain="com.microsoft",
+        kernel_shape=[3], strides=[3], ceil_mode=1, channels_last=last, **pads,
+    )  # fmt: skip
+    for size in range(3, 9):
+        shape = [1, size, 2] if last else [1, 2, size]
+        constants = {"s": np.float32(0.5), "z": np.uint8(3)}
+        model = model_of([pool], {"x": (TensorProto.UINT8, shape)}, {"y": TensorProto.UINT8},
+                         constants, domains=["com.microsoft"])  # fmt: skip
+        compare(model, {"x": bytes_of(size, *shape)}, atol=1)
+
+
+@pytest.mark.parametrize("name", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+def test_what_skipped_normalization_adds(name):
+    skip = node(name, ["x", "t", "w"], ["y"], domain="com.microsoft")
+    model = model_of([skip], {"x": [1, 2, 4], "t": [1, 2, 4]}, {"y": FLOAT}, {"w": floats(2, 4)},
+                     domains=["com.microsoft"])  # fmt: skip
+    compare(
+        model, {"x": floats(0, 1, 2, 4) * np.float32(1e-4), "t": np.zeros_like(floats(1, 1, 2, 4))}
+    )
 
 
 @pytest.mark.parametrize("name", ["MeanVarianceNormalization", "LpNormalization"])

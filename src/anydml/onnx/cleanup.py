@@ -350,7 +350,9 @@ class _Cleaner:
         """Replace a function of the model, or of the standard, by its body."""
         body = self._functions.get(_key(node.proto, node.operator))
         if body is None:
-            if self._is_known(node) or self._has_wrong_body(node):
+            if (
+                self._is_known(node) or node.title == "AffineGrid"
+            ):  # its body is wrong for sizes of 1
                 return False
             body = self._standard_body(node)
         if body is None:
@@ -389,16 +391,6 @@ class _Cleaner:
 
     def _is_known(self, node: Node) -> bool:
         return bool(self._schemaless(node, None))
-
-    def _has_wrong_body(self, node: Node) -> bool:
-        """Whether ONNX Runtime's kernel computes a function that the body of the standard does not.
-
-        These are grids with a size of 1, and scales of another type than the input.
-        """
-        if node.title == "AffineGrid":
-            return True
-        types = {self._graph.values[name].type for name in node.inputs if name}
-        return node.title == "RMSNormalization" and len(types) > 1
 
     def _standard_body(self, node: Node) -> Any:
         schema = node.schema

@@ -10,6 +10,7 @@ from anydml.onnx.lower import attention, matrices, normalization, quantized, win
 from anydml.onnx.lower.elementwise import unary
 from anydml.onnx.lower.node import Lower, Lowering, padded, padded_right, strides_to
 from anydml.onnx.rows import Row
+from anydml.onnx.shapes import transposed, windows_inside
 from anydml.onnx.types import FLOATS, Value
 from anydml.ops._fields import ScaleBias
 from anydml.ops._registry import OPERATORS
@@ -112,6 +113,8 @@ def _pool(globally: bool) -> Callable[[Any, Operands], Found]:
                 results[i] = (-(-left // strides[i]) if up else left // strides[i]) + 1
                 if str(attributes.get("auto_pad", "")).startswith("SAME"):
                     results[i] = -(-size // strides[i])
+            if up:
+                results = windows_inside(results, spatial, strides, pads)
         channels = x.sizes[-1] if last else x.sizes[1]
         shape = (x.sizes[0], *results, channels) if last else (x.sizes[0], channels, *results)
         return [(x.type, shape)]
@@ -267,21 +270,9 @@ def _embedded(node: Any, inputs: Operands) -> Found:
 
 def _transposed(node: Any, inputs: Operands) -> Found:
     x, w, pads = inputs[:3]
-    if x is None or w is None or x.sizes is None or w.sizes is None:
+    if x is None or pads is None or pads.data is None:
         return [] if x is None else [(x.type, None)]
-    attributes, rank = node.attributes, len(x.sizes) - 2
-    if pads is None or pads.data is None:
-        return [(x.type, None)]
-    numbers = [int(size) for size in pads.data.reshape(-1)]
-    strides = attributes.get("strides", [1] * rank)
-    dilations = attributes.get("dilations", [1] * rank)
-    more = attributes.get("output_padding", [0] * rank)
-    results = [
-        (x.sizes[2 + i] - 1) * strides[i] + (w.sizes[2 + i] - 1) * dilations[i] + 1 + more[i]
-        - numbers[i] - numbers[i + rank]
-        for i in range(rank)
-    ]  # fmt: skip
-    return [(x.type, (x.sizes[0], w.sizes[1] * attributes.get("group", 1), *results))]
+    return [(x.type, transposed(node, (x, w), pads.data.reshape(-1).tolist()))]
 
 
 def _halved(node: Any, inputs: Operands) -> Found:
@@ -335,7 +326,7 @@ def skip_normalization(use_mean: bool) -> Lower:
         result = n.emit(
             "MEAN_VARIANCE_NORMALIZATION2", total, vector(2), vector(3) if use_mean else None,
             outputs=out, axes=list(range(last, len(sizes))), use_mean=use_mean, use_variance=True,
-            epsilon=n.get("epsilon", 1e-12 if use_mean else 1e-6),
+            epsilon=n.get("epsilon", 1e-12),
         )  # fmt: skip
         return [result, None, None, total][: len(n.results)]
 

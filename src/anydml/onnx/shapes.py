@@ -13,7 +13,7 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.onnx.nodes import Node
 from anydml.onnx.read import load_onnx
-from anydml.onnx.types import SEQUENCE, Value, packed, type_name, type_number
+from anydml.onnx.types import SEQUENCE, Shape, Value, packed, type_name, type_number
 
 _NAMELESS: Final = {"": None, "?": None}
 """Names of dimensions that mean nothing: two of them may differ."""
@@ -134,27 +134,49 @@ def _pooled(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
     x, shape, given = operands[0], found.sizes, node.attributes
     if not given.get("ceil_mode") or x is None or x.sizes is None or shape is None:
         return found.shape
-    sizes, spatial = list(shape), len(shape) - 2
-    strides, pads = given.get("strides") or [1] * spatial, given.get("pads") or [0] * 2 * spatial
-    for i, (stride, pad) in enumerate(zip(strides, pads, strict=False)):
-        if (sizes[2 + i] - 1) * stride >= x.sizes[2 + i] + pad:
-            sizes[2 + i] -= 1
-    return tuple(sizes)
+    rank = len(shape) - 2
+    strides, pads = given.get("strides") or [1] * rank, given.get("pads") or [0] * 2 * rank
+    return (*shape[:2], *windows_inside(shape[2:], x.sizes[2:], strides, pads))
+
+
+def windows_inside(
+    counts: Sequence[int], sizes: Sequence[int], strides: Sequence[int], pads: Sequence[int]
+) -> list[int]:
+    """The number of windows along each dimension, without one that begins behind the input."""
+    parts = zip(counts, sizes, strides, pads, strict=False)
+    return [n - ((n - 1) * stride >= size + pad) for n, size, stride, pad in parts]
 
 
 def _transposed(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
     """Return the shape of a transposed convolution by its definition, which `onnx` has in part."""
-    x, w = (None if value is None else value.sizes for value in operands[:2])
+    return transposed(node, operands[:2], node.attributes.get("pads")) or found.shape
+
+
+def transposed(
+    node: Node, operands: Sequence[Value | None], pads: Sequence[int] | None
+) -> Shape | None:
+    """The shape of the result of a transposed convolution; None if one of its inputs is not known.
+
+    Parameters
+    ----------
+    node : Node
+        The node.
+    operands : sequence of Value or None
+        The input and the filter.
+    pads : sequence of int or None
+        The padding, with which the result is smaller.
+    """
+    x, w = (None if value is None else value.sizes for value in operands)
     if x is None or w is None or len(x) < 3:
-        return found.shape
+        return None
     rank = len(x) - 2
 
     def of(name: str, default: Sequence[int]) -> list[int]:
         return list(node.attributes.get(name) or default)
 
     strides, window = of("strides", [1] * rank), of("kernel_shape", w[2:])
-    pads, more = of("pads", [0] * 2 * rank), of("output_padding", [0] * rank)
-    dilations = of("dilations", [1] * rank)
+    more, dilations = of("output_padding", [0] * rank), of("dilations", [1] * rank)
+    pads = pads or [0] * 2 * rank
     sizes = [
         (x[2 + i] - 1) * strides[i] + (window[i] - 1) * dilations[i] + 1 + more[i]
         for i in range(rank)

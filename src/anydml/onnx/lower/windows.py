@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from anydml.core.dtypes import DataType
+from anydml.core.tensor import TensorDesc
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, padded
+from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, packed_strides, padded
 from anydml.ops._fields import ScaleBias, Size2D
 
 
@@ -67,7 +68,7 @@ def window_of(
     spans = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
     auto = n.get("auto_pad", "NOTSET")
     if auto == "VALID":
-        start = end = [0] * rank
+        start, end = [0] * rank, [0] * rank
     if auto.startswith("SAME") or (backward and "output_shape" in n.attributes):
         if backward:
             more = n.get("output_padding", [0] * rank)
@@ -108,15 +109,8 @@ def convolution(direction: str, bias: int = 2, pads: int | None = None) -> Lower
         _checked_rank(n)
         x, w, y = n.shape(0), n.shape(1), n.results[0].shape
         paddings = None if pads is None else n.integers(pads)
-        backward = direction == "BACKWARD"
-        window = window_of(n, x[2:], w[2:], y[2:], backward, paddings)
+        window = window_of(n, x[2:], w[2:], y[2:], direction == "BACKWARD", paddings)
         sizes, count = spatial(y), max(len(y) - 2, 2)
-        more = [0] * count
-        if backward and not n.exact:  # the provider enlarges the output alone
-            parts = zip(x[2:], y[2:], window.spans, window.strides, window.start, window.end,
-                        strict=True)  # fmt: skip
-            rest = [size - (old - 1) * s - span + a + b for old, size, span, s, a, b in parts]
-            more[-len(rest) :] = [max(size, 0) for size in rest]
         fields = window.fields(count)
         return n.emit(
             "CONVOLUTION",
@@ -126,7 +120,7 @@ def convolution(direction: str, bias: int = 2, pads: int | None = None) -> Lower
             outputs=[(n.output()[0], sizes)],
             mode="CROSS_CORRELATION",
             direction=direction,
-            output_padding=more,
+            output_padding=[0] * count,
             group_count=n.get("group", 1),
             **fields,
         )
@@ -168,17 +162,21 @@ def _enlarge(window: Window, sizes: Sequence[int], results: Sequence[int]) -> No
         window.end[i] = max(window.end[i], needed)
 
 
+def _pool_window(
+    n: Lowering, globally: bool, sizes: Sequence[int], results: Sequence[int]
+) -> Window:
+    if globally:
+        return Window(list(sizes), *([v] * len(sizes) for v in (1, 1, 0, 0)))
+    return window_of(n, sizes, n.get("kernel_shape"), results)
+
+
 def pooling(name: str, dilated: str = "", globally: bool = False, **defaults: Any) -> Lower:
     """Pooling by the operator `name`, or with dilations by `dilated`."""
 
     def lower(n: Lowering) -> Any:
         _checked_rank(n)
         x, y = n.shape(), n.results[0].shape
-        size = x[2:] if globally else n.get("kernel_shape")
-        if globally:
-            window = Window(list(size), *([v] * len(size) for v in (1, 1, 0, 0)))
-        else:
-            window = window_of(n, x[2:], size, y[2:])
+        window = _pool_window(n, globally, x[2:], y[2:])
         fields = {
             field: type(value)(n.get(attribute, value))
             for field, (attribute, value) in defaults.items()
@@ -204,34 +202,20 @@ def pooling(name: str, dilated: str = "", globally: bool = False, **defaults: An
 def quantized_pooling(globally: bool) -> Lower:
     def lower(n: Lowering) -> Expression:
         x, y = n.shape(), n.results[0].shape
-        last = n.get("channels_last", 0)
         if len(x) < 3:
             raise UnsupportedError(f"expected a tensor of rank 3 at least, got {len(x)}")
-        moved = [0, len(x) - 1, *range(1, len(x) - 1)] if last else range(len(x))
-        x, y = (tuple(shape[i] for i in moved) for shape in (x, y))
-        size = x[2:] if globally else n.get("kernel_shape")
-        if globally:
-            window = Window(list(size), *([v] * len(size) for v in (1, 1, 0, 0)))
-        else:
-            window = window_of(n, x[2:], size, y[2:])
-            _enlarge(window, x[2:], y[2:])
-        rank = max(len(x) - 2, 2)
         strides: list[Any] = [None, None]
-        if last:
-            from anydml.onnx.lower.node import packed_strides
-
-            for at, shape in enumerate((n.shape(), n.results[0].shape)):
-                own = packed_strides(shape)
-                strides[at] = padded([own[i] for i in moved])
-        sizes = padded(x), padded(y)
-        from anydml.core.tensor import TensorDesc
-
-        ones = len(sizes[0])
-        parts = {i: n.vector(i, ones, 1) for i in (1, 2, 3, 4) if n.has(i)}
+        if n.get("channels_last", 0):
+            (x, xs), (y, ys) = map(_channels_second, (x, y))
+            strides = [padded(xs), padded(ys)]
+        window = _pool_window(n, globally, x[2:], y[2:])
+        _enlarge(window, x[2:], y[2:])
+        rank, sizes = max(len(x) - 2, 2), padded(x)
+        parts = {i: n.vector(i, len(sizes), 1) for i in (1, 2, 3, 4) if n.has(i)}
         return n.emit(
-            "QUANTIZED_LINEAR_AVERAGE_POOLING", n.view(0, sizes[0], strides[0]), parts[1],
+            "QUANTIZED_LINEAR_AVERAGE_POOLING", n.view(0, sizes, strides[0]), parts[1],
             parts.get(2), parts[3], parts.get(4),
-            outputs=[TensorDesc(n.output()[0], sizes[1], strides[1])],
+            outputs=[TensorDesc(n.output()[0], padded(y), strides[1])],
             window_size=[1] * (rank - len(window.size)) + window.size,
             include_padding=bool(n.get("count_include_pad", 0)), **window.fields(rank),
         )  # fmt: skip
@@ -239,18 +223,18 @@ def quantized_pooling(globally: bool) -> Lower:
     return lower
 
 
-def nhwc_convolution(n: Lowering) -> Expression:
-    from anydml.core.tensor import TensorDesc
-    from anydml.onnx.lower.node import packed_strides
+def _channels_second(shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides of a tensor whose channels come last."""
+    order = (0, len(shape) - 1, *range(1, len(shape) - 1))
+    own = packed_strides(shape)
+    return tuple(shape[i] for i in order), tuple(own[i] for i in order)
 
+
+def nhwc_convolution(n: Lowering) -> Expression:
     if len(n.shape()) != 4:
         raise UnsupportedError(f"expected a tensor of rank 4, got {len(n.shape())}")
-
-    def moved(shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        own = packed_strides(shape)
-        return tuple(shape[i] for i in (0, 3, 1, 2)), tuple(own[i] for i in (0, 3, 1, 2))
-
-    (x, xs), (w, ws), (y, ys) = map(moved, (n.shape(0), n.shape(1), n.results[0].shape))
+    shapes = (n.shape(0), n.shape(1), n.results[0].shape)
+    (x, xs), (w, ws), (y, ys) = map(_channels_second, shapes)
     window = window_of(n, x[2:], w[2:], y[2:])
     return n.emit(
         "CONVOLUTION", n.view(0, x, xs), n.view(1, w, ws), n.vector(2, 4, 1) if n.has(2) else None,
