@@ -94,6 +94,14 @@ DAMAGED = {
         [node("Reshape", ["x", "s"], ["y"])], {"x": [2, 4]}, {"y": FLOAT},
         {"s": np.int64([1, 2, 2])},
     ),
+    "sizes below 0": model_of(
+        [node("ConvTranspose", ["x", "w"], ["y"], pads=[9, 9])], {"x": [1, 1, 4]}, {"y": FLOAT},
+        {"w": floats(0, 1, 1, 3)},
+    ),
+    "sizes of a crop": model_of([node("Crop", ["x"], ["y"], border=[9, 9, 9, 9])],
+                                {"x": [1, 1, 4, 4]}, {"y": FLOAT}, opset=1),
+    "squeezed axes": model_of([node("Squeeze", ["x"], ["y"], axes=[9])], {"x": [1, 1, 4]},
+                              {"y": FLOAT}, opset=11),
     "no outputs": model_of([node("Identity", ["x"], []), node("Relu", ["x"], ["y"])],
                            {"x": [2]}, {"y": FLOAT}),
     "a branch that is a number": if_of(then_branch=1, else_branch=1),
@@ -117,6 +125,14 @@ DAMAGED = {
 def test_damaged_nodes_are_refused(name):
     with pytest.raises(dml.ModelError, match="Node"):
         dml.read_onnx(DAMAGED[name])
+
+
+def test_a_region_that_is_left_out():
+    resize = node("Resize", ["x", "", "s"], ["y"], mode="linear",
+                  coordinate_transformation_mode="tf_crop_and_resize")  # fmt: skip
+    model = model_of([resize], {"x": [1, 1, 4]}, {"y": FLOAT}, {"s": np.float32([1, 1, 2])})
+    (found,) = dml.read_onnx(model).check()
+    assert str(found) == "y.roi: expected a tensor, got None"
 
 
 def test_indices_out_of_range_are_not_folded():

@@ -34,6 +34,7 @@ def infer(
     """
     found: list[tuple[str, Any]] | None = schemaless(node, operands)
     if found is not None or node.schema is None or node.has_subgraphs:
+        _refuse_negative(node, found or ())
         return found
     onnx = load_onnx()
     _refuse_unbounded(node, operands)
@@ -65,7 +66,9 @@ def infer(
     if not node.domain and node.operator in _CORRECTED:
         for value in values:
             value.shape = _CORRECTED[node.operator](node, operands, value)
-    return [(value.type, value.shape) for value in values]
+    found = [(value.type, value.shape) for value in values]
+    _refuse_negative(node, found)
+    return found
 
 
 @contextmanager
@@ -101,6 +104,15 @@ def _refuse_unbounded(node: Node, operands: Sequence[Value | None]) -> None:
             f"Node {short_repr(node.name)} ({node.title}): {name}: expected {low}..{high}, got "
             f"{short_repr(value)}."
         )
+
+
+def _refuse_negative(node: Node, found: Sequence[tuple[str, Any]]) -> None:
+    for _, shape in found:
+        if any(isinstance(size, int) and size < 0 for size in shape or ()):
+            raise ModelError(
+                f"Node {short_repr(node.name)} ({node.title}): expected sizes of at least 0, got "
+                f"{short_repr(shape)}."
+            )
 
 
 def _reshaped(node: Node, operands: Sequence[Value | None], found: Value) -> Any:
@@ -195,7 +207,7 @@ def _squeezed(node: Node, operands: Sequence[Value | None], found: Value) -> Any
     x, axes = operands[0], node.attributes.get("axes")
     if x is None or x.shape is None or axes is None:
         return found.shape
-    gone = [axis % len(x.shape) for axis in axes]
+    gone = [range(len(x.shape))[axis] for axis in axes]
     return tuple(size for i, size in enumerate(x.shape) if i not in gone)
 
 

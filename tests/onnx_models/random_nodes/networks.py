@@ -76,7 +76,7 @@ def pooling(c):
         del found["auto_pad"]  # both oracles leave dilations out of the padding
     for name, values in (("ceil_mode", (0, 1)), ("count_include_pad", (0, 1)), ("p", (1, 2, 3))):
         if name in c.schema.attributes and c.flag():
-            found[name] = c.one(*values) if c.since > 1 else 2
+            found[name] = c.one(*values) if c.since > 1 else 2.0
     if c.operator == "MaxPool" and c.since >= 8 and c.flag():
         c.outputs, found["storage_order"] = 2, c.one(None, 0, 1)
     return [x], found
@@ -287,8 +287,7 @@ def product(c):
     zeros = [c.array((), kind, 0, 2) for kind in kinds]
     if c.operator == "MatMulInteger":
         return [a, b, c.one(None, zeros[0]), c.one(None, zeros[1])], {}
-    c.units, kind = 1, c.kind("TS") if c.since >= 21 else TensorProto.FLOAT
-    scales = [c.scale().astype(oh.tensor_dtype_to_np_dtype(kind)) for _ in range(3)]
+    c.units, scales = 1, [c.scale() for _ in range(3)]  # DirectML has no others
     y = [scales[2] * 5, c.array((), c.kind("T3"), 0, 2)]
     return [a, scales[0], zeros[0], b, scales[1], zeros[1], *y], {}
 
@@ -342,9 +341,10 @@ def quantization(c):
             own = list(shape)
             shape[axis] *= block
             found["block_size"] = block
-    kind = c.kind(formals[0].type_str)
+    floats = (TensorProto.FLOAT, TensorProto.FLOAT16)  # DirectML has no other scales
+    kind = c.kind(formals[0].type_str, *(floats if forward else ()))
     scaled = formals[1].type_str
-    scale_kind = c.kind(scaled) if scaled.startswith("T") else TensorProto.FLOAT
+    scale_kind = c.kind(scaled, *floats) if scaled.startswith("T") else TensorProto.FLOAT
     scale = np.asarray(
         c.rng.choice([0.25, 0.5, 1, 2], own), oh.tensor_dtype_to_np_dtype(scale_kind)
     )

@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import Lowering, UnsupportedError, padded
+from anydml.onnx.lower.node import Lowering, RefusedError, UnsupportedError, padded
 
 _NEAREST: Final = {
     "round_prefer_floor": ("INCREASING", 0.5),
@@ -113,6 +113,8 @@ def _regions(n: Lowering) -> list[tuple[float, float]]:
     """The begin and end of the region along each dimension, of 1 where the node has none."""
     found = [(0.0, 1.0)] * len(n.shape())
     numbers: Any = n.constant(1)
+    if numbers is None:
+        raise RefusedError("roi", "a tensor", None)
     half = numbers.size // 2
     for axis, begin, end in zip(_axes(n), numbers[:half], numbers[half:], strict=True):
         found[axis] = float(begin), float(end)
