@@ -263,6 +263,7 @@ def test_notes_name_the_values_of_the_provider():
         ("MeanVarianceNormalization", ["x"], {}, 13, {}, "1e-5"),
         ("RoiAlign", ["x", "r", "i"], region, 10, {}, "enlarge"),
         ("Upsample", ["x", "s"], {"s": np.float32([1, 1, 2, 2])}, 9, linear, "half_pixel"),
+        ("Upsample", ["x", "s"], {"s": np.float32([1, 1, 2, 1.5])}, 9, {}, "half_pixel"),
         ("Resize", ["x", "e", "s"], crop, 11,
          {"coordinate_transformation_mode": "tf_crop_and_resize"}, "extrapolation_value"),
         ("Resize", ["x", "e", "s"], sizes, 18, {**linear, "antialias": 1}, "edge"),

@@ -81,7 +81,13 @@ def _squeeze(item: Judged, graph: Graph) -> str | None:
 
 def _resize(item: Judged, graph: Graph) -> str | None:
     given, version = item.node.attributes, item.node.version
-    if version < 11 and given.get("mode", "nearest") != "nearest":
+    if version < 11:
+        scales = given.get("scales")
+        if scales is None and len(item.node.inputs) > 1:
+            scales = graph.values[item.node.inputs[1]].data
+        whole = scales is not None and all(float(scale).is_integer() for scale in scales)
+        if given.get("mode", "nearest") == "nearest" and whole:
+            return None
         return "the provider takes the centres of elements (half_pixel), ONNX their begins"
     if given.get("coordinate_transformation_mode") == "tf_crop_and_resize":
         return "the provider repeats the edges, where ONNX has extrapolation_value"
