@@ -230,8 +230,8 @@ def printed(request, tmp_path_factory):
             [COMPILER, "-std=c++17", "-Wall", "-Wextra", "-Werror", *include, "a.cpp", "-o", "a"],
             cwd=folder, check=True,
         )  # fmt: skip
-        done = subprocess.run([folder / "a"], capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
+        done = subprocess.run([folder / "a"], capture_output=True, encoding="utf-8", check=True)
+        return done.stdout.removesuffix("\n").split("\n")
 
     return run
 
@@ -283,6 +283,92 @@ def test_an_empty_array_may_be_null(printed):
     assert dml.from_json(json.loads(line)) == desc
 
 
+def problems_in(text, read=dml.from_json):
+    """Return what is wrong with the JSON that a program has printed."""
+    with pytest.raises(dml.ModelError) as raised:
+        read(json.loads(text))
+    return raised.value.problems
+
+
+@pytest.mark.slow
+def test_every_pointer_of_an_operator_may_be_null(printed):
+    program, cases = Program(), []
+    show = 'std::cout << anydml::to_json({}) << "\\n";'
+    for kind in KINDS:
+        desc = next(examples_of(kind)).desc
+        operator = program.variable("const DML_OPERATOR_DESC @", program.operator(desc))
+        fields = program.lines[-1].split("&")[1].rstrip("};")
+        program.lines.append(show.format(f"DML_OPERATOR_DESC{{{operator}.Type, nullptr}}"))
+        cases.append((desc, None))
+        for info in desc.fields():
+            value = getattr(desc, info.attribute)
+            if (
+                c_type(info.kind).endswith("*")
+                and value is not None
+                and not (info.many and not value)
+            ):
+                place = f"{fields}.{info.name}"
+                program.lines.append(f"{{ const auto kept = {place}; {place} = nullptr;")
+                program.lines.append(f"{show.format(operator)} {place} = kept; }}")
+                cases.append((desc, info))
+    lines = printed("\n".join(program.lines))
+    for line, (desc, info) in zip(lines, cases, strict=True):
+        if info is not None and type(desc)._may_lack(info):
+            assert dml.from_json(json.loads(line)) == replace(desc, **{info.attribute: None})
+        else:
+            path = f"{desc.NAME}.{info.name if info else 'Desc'}"
+            assert any(item.startswith(f"{path}: expected") for item in problems_in(line))
+
+
+WRONG_PARTS = {
+    "join.InputCount = 0xCDCDCDCD": [
+        "JOIN.InputTensors: expected an array, got '3452816845 values, at most 65536'"
+    ],
+    "reduce.AxisCount = 9": ["REDUCE.Axes: expected an array, got '9 values, at most 8'"],
+    "buffer.DimensionCount = 9": [
+        "REDUCE.InputTensor.Sizes: expected an array, got '9 values, at most 8'",
+        "REDUCE.InputTensor.Strides: expected an array, got '9 values, at most 8'",
+    ],
+    "buffer.Sizes = nullptr": ["REDUCE.InputTensor.Sizes: expected an array, got null"],
+    "buffer_desc.Desc = nullptr": ["REDUCE.InputTensor.Desc: expected an object, got null"],
+    "buffer_desc.Type = static_cast<DML_TENSOR_TYPE>(7)": [
+        "REDUCE.InputTensor.Type: expected BUFFER, got '7'",
+        "REDUCE.InputTensor.DataType: expected a value, got none",
+        "REDUCE.InputTensor.Sizes: expected a value, got none",
+    ],
+}
+
+
+@pytest.mark.slow
+def test_wrong_counts_and_tensors_are_not_followed(printed):
+    tensor = dml.TensorDesc("FLOAT32", (1, 2), (2, 1))
+    program = Program()
+    for name, desc in (
+        ("join", dml.Join(input_tensors=[tensor], output_tensor=tensor, axis=1)),
+        ("reduce", dml.Reduce(function="SUM", input_tensor=tensor, output_tensor=tensor, axes=[1])),
+    ):
+        operator = program.variable("const DML_OPERATOR_DESC @", program.operator(desc))
+        program.lines.append(
+            f"auto make_{name} = [&]() {{ std::cout << anydml::to_json({operator}) << '\\n'; }};"
+            f"auto& {name} = *static_cast<DML_{desc.NAME}_OPERATOR_DESC*>("
+            f"const_cast<void*>({operator}.Desc));"
+        )
+    program.lines.append(
+        "DML_TENSOR_DESC buffer_desc = *reduce.InputTensor; reduce.InputTensor = &buffer_desc;"
+        "auto buffer = *static_cast<const DML_BUFFER_TENSOR_DESC*>(buffer_desc.Desc);"
+        "buffer_desc.Desc = &buffer;"
+    )
+    for change in WRONG_PARTS:
+        place, changed = change.split(" = ")[0], change.split(".")[0]
+        shown = "join" if changed == "join" else "reduce"
+        program.lines.append(
+            f"{{ const auto kept = {place}; {change}; make_{shown}(); {place} = kept; }}"
+        )
+    lines = printed("\n".join(program.lines))
+    for line, problems in zip(lines, WRONG_PARTS.values(), strict=True):
+        assert [*problems_in(line)] == problems
+
+
 @pytest.mark.slow
 def test_a_value_that_no_enumeration_has_is_named(printed, tmp_path, capsys):
     desc = next(examples_of(dml.TopK1)).desc
@@ -302,19 +388,22 @@ def test_a_value_that_no_enumeration_has_is_named(printed, tmp_path, capsys):
         assert word in shown
 
 
-def test_a_graph_comes_back(printed, tmp_path, capsys):
-    tensor = dml.TensorDesc("FLOAT32", (2,))
-    relu = dml.ActivationRelu(input_tensor=tensor, output_tensor=tensor)
-    add = dml.ElementWiseAdd.with_outputs(a_tensor=tensor, b_tensor=tensor)
-    graph = dml.GraphDesc(
-        [dml.OperatorNode(relu, 'a "quoted"\n name'), dml.OperatorNode(add),
-         dml.ConstantNode(b"12345678", "c")],
-        [dml.InputEdge(0, 0, 0, "x")],
-        [dml.IntermediateEdge(0, 0, 1, 0, "between"), dml.IntermediateEdge(2, 0, 1, 1)],
-        [dml.OutputEdge(1, 0, 0, "y")],
-    )  # fmt: skip
+TENSOR = dml.TensorDesc("FLOAT32", (2,))
+RELU = dml.ActivationRelu(input_tensor=TENSOR, output_tensor=TENSOR)
+ADD = dml.ElementWiseAdd.with_outputs(a_tensor=TENSOR, b_tensor=TENSOR)
+GRAPH = dml.GraphDesc(
+    [dml.OperatorNode(RELU, 'a "quoted"\n name'), dml.OperatorNode(ADD),
+     dml.ConstantNode(b"12345678", "c")],
+    [dml.InputEdge(0, 0, 0, "x")],
+    [dml.IntermediateEdge(0, 0, 1, 0, "between"), dml.IntermediateEdge(2, 0, 1, 1)],
+    [dml.OutputEdge(1, 0, 0, "y")],
+)  # fmt: skip
+
+
+def graph_program():
+    """Return a program that has the structures of `GRAPH`, and `show()` to print it."""
     program = Program()
-    for name, desc in (("first", relu), ("second", add)):
+    for name, desc in (("first", RELU), ("second", ADD)):
         program.lines.append(f"const DML_OPERATOR_DESC {name} = {program.operator(desc)};")
     program.lines.append(r"""
     char places[2];
@@ -335,20 +424,90 @@ def test_a_graph_comes_back(printed, tmp_path, capsys):
       {DML_GRAPH_EDGE_TYPE_INTERMEDIATE, &q}};
     DML_GRAPH_EDGE_DESC outs[] = {{DML_GRAPH_EDGE_TYPE_OUTPUT, &out}};
     DML_GRAPH_DESC graph{1, 1, 3, nodes, 1, ins, 1, outs, 2, between};
-    std::cout << anydml::to_json(graph, operators) << "\n";
-    graph.InputCount = graph.OutputCount = 5;
-    std::cout << anydml::to_json(graph, operators);
+    const auto show = [&] { std::cout << anydml::to_json(graph, operators) << "\n"; };
     """)
-    line, other = printed("\n".join(program.lines))
-    assert dml.GraphDesc.from_json(json.loads(line)) == graph
+    return program
+
+
+def test_a_graph_comes_back(printed, tmp_path, capsys):
+    program = graph_program()
+    program.lines += [
+        "show(); graph.InputCount = graph.OutputCount = 5; show();",
+        "graph.InputCount = graph.OutputCount = 1;",
+        'a.Name = b.Name = c.Name = "n"; in.Name = p.Name = out.Name = "x"; show();',
+    ]
+    line, other, same_names = printed("\n".join(program.lines))
+    assert dml.GraphDesc.from_json(json.loads(line)) == GRAPH
     more = dml.GraphDesc.from_json(json.loads(other))
     assert [len(more.inputs), len(more.outputs)] == [5, 5]
+    assert not dml.Device("cpu").check(dml.GraphDesc.from_json(json.loads(same_names)))
     path = tmp_path / "graph.json"
     path.write_text(line)
     assert main(["check", str(path)]) == 0  # without files for its inputs
     assert "accepted" in capsys.readouterr().out
     assert main(["run", str(path)]) == 1
     assert "'x.npy'" in capsys.readouterr().err
+
+
+WRONG_GRAPHS = {
+    "graph.Nodes = nullptr": "Nodes: expected an array, got null",
+    "graph.InputEdges = nullptr": "InputEdges: expected an array, got null",
+    "graph.IntermediateEdges = nullptr": "IntermediateEdges: expected an array, got null",
+    "graph.OutputEdges = nullptr": "OutputEdges: expected an array, got null",
+    "graph.NodeCount = 0xCDCDCDCD": (
+        "Nodes: expected an array, got '3452816845 values, at most 65536'"
+    ),
+    "nodes[0].Desc = nullptr": "Nodes[0]: expected an object, got null",
+    "nodes[2].Desc = nullptr": "Nodes[2]: expected an object, got null",
+    "nodes[0].Type = static_cast<DML_GRAPH_NODE_TYPE>(7)": (
+        "Nodes[0].Type: expected OPERATOR or CONSTANT, got '7'"
+    ),
+    "b.Operator = nullptr": "Nodes[1].Operator: expected a value, got none",
+    "operators[two] = std::string()": "Nodes[1].Operator: expected a value, got none",
+    "c.Data = nullptr": "Nodes[2] ('c').Data: expected a string, got null",
+    "ins[0].Desc = nullptr": "InputEdges[0]: expected an object, got null",
+    "between[1].Desc = nullptr": "IntermediateEdges[1]: expected an object, got null",
+    "outs[0].Desc = nullptr": "OutputEdges[0]: expected an object, got null",
+    "outs[0].Type = DML_GRAPH_EDGE_TYPE_INPUT": (
+        "OutputEdges[0]: expected an object, got 'type 1 in place of 2'"
+    ),
+}
+
+
+@pytest.mark.slow
+def test_pointers_and_types_of_a_graph_may_be_wrong(printed):
+    program = graph_program()
+    for change in WRONG_GRAPHS:
+        place = change.split(" = ")[0]
+        program.lines.append(f"{{ const auto kept = {place}; {change}; show(); {place} = kept; }}")
+    lines = printed("\n".join(program.lines))
+    for line, problem in zip(lines, WRONG_GRAPHS.values(), strict=True):
+        assert problems_in(line, dml.GraphDesc.from_json) == (problem,)
+
+
+@pytest.mark.slow
+def test_a_name_of_any_bytes_can_be_read(printed):
+    rng = np.random.default_rng(5)
+    characters = ['"', "\\", "\n", "\x7f", "é", "\u2028", "€", "\ud7ff", "𝄞", "\U0010ffff"]
+    parts = [character.encode() for character in characters]
+    parts += [bytes([octet]) for octet in range(0x80, 0x100)]
+    parts += [
+        b"\xed\xa0\x80",
+        b"\xc0\x80",
+        b"\xe0\x82\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xfc\x80\x80\x80",
+    ]
+    names = [b"".join(rng.choice(parts, rng.integers(1, 9))) for _ in range(1000)]
+    names += [b"a" + part for part in parts]
+    program = Program()
+    for name in names:
+        octets = "".join(f"\\{octet:03o}" for octet in name)
+        program.lines.append(f'std::cout << anydml::capture::quoted("{octets}") << "\\n";')
+    for line, name in zip(printed("\n".join(program.lines)), names, strict=True):
+        escaped = name.decode("utf-8", "surrogateescape")  # bytes that are not UTF-8, in U+DC80..
+        latin = [chr(ord(c) & 0xFF) if "\udc80" <= c <= "\udcff" else c for c in escaped]
+        assert json.loads(line) == "".join(latin)
 
 
 def test_an_operator_alone_can_be_checked_but_not_run(tmp_path, capsys):

@@ -6,8 +6,9 @@
 //   operators[node_operator] = anydml::to_json(desc);               // its operators was made of
 //   std::ofstream("graph.json") << anydml::to_json(graph_desc, operators);
 //
-// `anydml check operator.json` then prints every rule that it breaks. Descriptions are read as
-// DirectML reads them: a pointer or a count that is wrong in the program is wrong here, too.
+// `anydml check operator.json` then prints every rule that it breaks. A null pointer becomes null,
+// and an array with a count that no operator or graph has is not read. Other pointers and counts
+// are read as DirectML reads them.
 #ifndef ANYDML_CAPTURE_H
 #define ANYDML_CAPTURE_H
 
@@ -19,7 +20,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
+#include <type_traits>
 
 namespace anydml {
 
@@ -34,19 +37,32 @@ struct Name {
   const char* name;
 };
 
+// The bytes of the character that a text begins with in UTF-8; 0 if it begins with none.
+inline int utf8_length(const unsigned char* c) {
+  if (c[0] < 0x80) return 1;
+  const int length = c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
+  std::uint32_t code = c[0] & (0xFFu >> (length + 1));
+  for (int i = 1; i < length; ++i) {
+    if ((c[i] & 0xC0) != 0x80) return 0;  // the text's end, too
+    code = (code << 6) | (c[i] & 0x3Fu);
+  }
+  static const std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool valid = c[0] >= 0xC2 && c[0] <= 0xF4 && code >= least[length] && code <= 0x10FFFF;
+  return valid && (code < 0xD800 || code > 0xDFFF) ? length : 0;
+}
+
+// A byte that is not UTF-8 is taken for Latin-1.
 inline std::string quoted(const char* text) {
   std::string out = "\"";
-  for (; *text != '\0'; ++text) {
-    const unsigned char c = static_cast<unsigned char>(*text);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += *text;
-    } else if (c < 0x20) {
+  const auto* c = reinterpret_cast<const unsigned char*>(text);
+  while (*c != '\0') {
+    const int length = utf8_length(c);
+    if (length == 0 || *c < 0x20 || *c == '"' || *c == '\\') {
       char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(*c++));
       out += escape;
     } else {
-      out += *text;
+      for (int i = 0; i < length; ++i) out += static_cast<char>(*c++);
     }
   }
   return out + '"';
@@ -83,8 +99,15 @@ inline std::string json(const DML_TENSOR_DESC& desc);
 inline std::string json(const DML_OPERATOR_DESC& desc) { return to_json(desc); }
 inline std::string json(const DML_SCALE_BIAS& value);
 
+// Larger counts are errors, uninitialized memory perhaps. DirectML has 8 dimensions at most.
+constexpr std::uint32_t most_dimensions = 8, most_parts = 65536;
+
+// For the reader, who expects an array, a string that says why there is none.
 template <class T, class Write>
-std::string list(const T* values, std::uint32_t count, Write write) {
+std::string list(const T* values, std::uint32_t count, std::uint32_t most, Write write) {
+  if (values == nullptr && count != 0) return "null";
+  if (count > most)
+    return quoted((std::to_string(count) + " values, at most " + std::to_string(most)).c_str());
   std::string out = "[";
   for (std::uint32_t i = 0; i < count; ++i) {
     if (i != 0) out += ", ";
@@ -101,8 +124,8 @@ class Object {
   }
   template <class T>
   void put_array(const char* name, const T* values, std::uint32_t count) {
-    if (values != nullptr || count == 0)
-      put(name, list(values, count, [](const T& v) { return json(v); }));
+    const std::uint32_t most = std::is_arithmetic<T>::value ? most_dimensions : most_parts;
+    put(name, list(values, count, most, [](const T& v) { return json(v); }));
   }
   std::string done() const { return text_ + "}"; }
 
@@ -114,10 +137,11 @@ inline std::string data_type(int value);
 
 inline std::string json(const DML_TENSOR_DESC& desc) {
   Object out;
-  if (desc.Type != DML_TENSOR_TYPE_BUFFER || desc.Desc == nullptr) {
-    out.put("Type", std::to_string(static_cast<int>(desc.Type)));
+  if (desc.Type != DML_TENSOR_TYPE_BUFFER) {
+    out.put("Type", quoted(std::to_string(static_cast<int>(desc.Type)).c_str()));
     return out.done();
   }
+  if (desc.Desc == nullptr) return "{\"Desc\": null}";
   const auto& buffer = *static_cast<const DML_BUFFER_TENSOR_DESC*>(desc.Desc);
   out.put("DataType", data_type(static_cast<int>(buffer.DataType)));
   const int flags = static_cast<int>(buffer.Flags);
@@ -126,7 +150,7 @@ inline std::string json(const DML_TENSOR_DESC& desc) {
                                 : std::to_string(flags));
   out.put("DimensionCount", json(static_cast<std::uint32_t>(buffer.DimensionCount)));
   out.put_array("Sizes", buffer.Sizes, buffer.DimensionCount);
-  out.put_array("Strides", buffer.Strides, buffer.DimensionCount);
+  if (buffer.Strides != nullptr) out.put_array("Strides", buffer.Strides, buffer.DimensionCount);
   const auto total = static_cast<std::uint64_t>(buffer.TotalTensorSizeInBytes);
   // The number 0 stands for a size that the reader computes.
   out.put("TotalTensorSizeInBytes", total == 0 ? quoted("0") : json(total));
@@ -159,46 +183,57 @@ void put_optional(Object& out, const char* name, const T* value) {
 }
 
 inline std::string base64(const void* data, std::size_t size) {
+  if (data == nullptr && size != 0) return "null";
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto* bytes = static_cast<const unsigned char*>(data);
-  std::string out;
+  std::string out = "\"";
   for (std::size_t i = 0; i < size; i += 3) {
-    const unsigned second = i + 1 < size ? bytes[i + 1] : 0u, third = i + 2 < size ? bytes[i + 2] : 0u;
+    const unsigned second = i + 1 < size ? bytes[i + 1] : 0u,
+                   third = i + 2 < size ? bytes[i + 2] : 0u;
     const unsigned bits = (static_cast<unsigned>(bytes[i]) << 16) | (second << 8) | third;
     out += digits[bits >> 18];
     out += digits[(bits >> 12) & 63];
     out += i + 1 < size ? digits[(bits >> 6) & 63] : '=';
     out += i + 2 < size ? digits[bits & 63] : '=';
   }
-  return out;
+  return out + '"';
 }
 
 #if DML_TARGET_VERSION >= 0x2100
 
-inline std::string with_name(Object& out, const char* name) {
-  if (name != nullptr && *name != '\0') out.put("Name", quoted(name));
+using Names = std::set<std::string>;
+
+// Names are unique in JSON, and not in a program: only the first part with a name has it.
+inline std::string with_name(Object& out, const char* name, Names& used) {
+  if (name != nullptr && *name != '\0' && used.insert(name).second) out.put("Name", quoted(name));
   return out.done();
 }
 
-inline std::string edge(const DML_GRAPH_EDGE_DESC& desc) {
+inline std::string edge(const DML_GRAPH_EDGE_DESC& desc, DML_GRAPH_EDGE_TYPE type, Names& used) {
+  if (desc.Type != type) {
+    const int is = static_cast<int>(desc.Type), expected = static_cast<int>(type);
+    return quoted(
+        ("type " + std::to_string(is) + " in place of " + std::to_string(expected)).c_str());
+  }
+  if (desc.Desc == nullptr) return "null";
   Object out;
   const char* name = nullptr;
   const auto number = [&out](const char* member, UINT value) {
     out.put(member, json(static_cast<std::uint32_t>(value)));
   };
-  if (desc.Type == DML_GRAPH_EDGE_TYPE_INPUT) {
+  if (type == DML_GRAPH_EDGE_TYPE_INPUT) {
     const auto& d = *static_cast<const DML_INPUT_GRAPH_EDGE_DESC*>(desc.Desc);
     number("GraphInputIndex", d.GraphInputIndex);
     number("ToNodeIndex", d.ToNodeIndex);
     number("ToNodeInputIndex", d.ToNodeInputIndex);
     name = d.Name;
-  } else if (desc.Type == DML_GRAPH_EDGE_TYPE_OUTPUT) {
+  } else if (type == DML_GRAPH_EDGE_TYPE_OUTPUT) {
     const auto& d = *static_cast<const DML_OUTPUT_GRAPH_EDGE_DESC*>(desc.Desc);
     number("FromNodeIndex", d.FromNodeIndex);
     number("FromNodeOutputIndex", d.FromNodeOutputIndex);
     number("GraphOutputIndex", d.GraphOutputIndex);
     name = d.Name;
-  } else if (desc.Type == DML_GRAPH_EDGE_TYPE_INTERMEDIATE) {
+  } else {
     const auto& d = *static_cast<const DML_INTERMEDIATE_GRAPH_EDGE_DESC*>(desc.Desc);
     number("FromNodeIndex", d.FromNodeIndex);
     number("FromNodeOutputIndex", d.FromNodeOutputIndex);
@@ -206,28 +241,36 @@ inline std::string edge(const DML_GRAPH_EDGE_DESC& desc) {
     number("ToNodeInputIndex", d.ToNodeInputIndex);
     name = d.Name;
   }
-  return with_name(out, name);
+  return with_name(out, name, used);
 }
 
-inline std::string node(const DML_GRAPH_NODE_DESC& desc, const Operators& operators) {
+inline std::string edges(const DML_GRAPH_EDGE_DESC* values, UINT count, DML_GRAPH_EDGE_TYPE type,
+                         Names& used) {
+  const auto one = [&](const DML_GRAPH_EDGE_DESC& value) { return edge(value, type, used); };
+  return list(values, count, most_parts, one);
+}
+
+inline std::string node(const DML_GRAPH_NODE_DESC& desc, const Operators& operators, Names& used) {
   Object out;
   const char* name = nullptr;
+  if (desc.Desc == nullptr) return "null";
   if (desc.Type == DML_GRAPH_NODE_TYPE_OPERATOR) {
     const auto& d = *static_cast<const DML_OPERATOR_GRAPH_NODE_DESC*>(desc.Desc);
     const auto found = operators.find(d.Operator);
     out.put("Type", quoted("OPERATOR"));
-    if (found != operators.end()) out.put("Operator", found->second);
+    if (found != operators.end() && !found->second.empty()) out.put("Operator", found->second);
     name = d.Name;
-  }
 #if DML_TARGET_VERSION >= 0x6200
-  if (desc.Type == DML_GRAPH_NODE_TYPE_CONSTANT) {
+  } else if (desc.Type == DML_GRAPH_NODE_TYPE_CONSTANT) {
     const auto& d = *static_cast<const DML_CONSTANT_DATA_GRAPH_NODE_DESC*>(desc.Desc);
     out.put("Type", quoted("CONSTANT"));
-    out.put("Data", quoted(base64(d.Data, d.DataSize).c_str()));
+    out.put("Data", base64(d.Data, d.DataSize));
     name = d.Name;
-  }
 #endif
-  return with_name(out, name);
+  } else {
+    out.put("Type", quoted(std::to_string(static_cast<int>(desc.Type)).c_str()));
+  }
+  return with_name(out, name, used);
 }
 #endif
 
@@ -237,13 +280,17 @@ inline std::string node(const DML_GRAPH_NODE_DESC& desc, const Operators& operat
 // `operators` has the JSON of each operator of the graph, by its pointer.
 inline std::string to_json(const DML_GRAPH_DESC& desc, const Operators& operators) {
   capture::Object out;
-  out.put("Nodes", capture::list(desc.Nodes, desc.NodeCount, [&](const DML_GRAPH_NODE_DESC& n) {
-            return capture::node(n, operators);
-          }));
-  out.put("InputEdges", capture::list(desc.InputEdges, desc.InputEdgeCount, capture::edge));
-  out.put("IntermediateEdges",
-          capture::list(desc.IntermediateEdges, desc.IntermediateEdgeCount, capture::edge));
-  out.put("OutputEdges", capture::list(desc.OutputEdges, desc.OutputEdgeCount, capture::edge));
+  capture::Names nodes, tensors, intermediates;
+  const auto node = [&](const DML_GRAPH_NODE_DESC& n) {
+    return capture::node(n, operators, nodes);
+  };
+  out.put("Nodes", capture::list(desc.Nodes, desc.NodeCount, capture::most_parts, node));
+  out.put("InputEdges",
+          capture::edges(desc.InputEdges, desc.InputEdgeCount, DML_GRAPH_EDGE_TYPE_INPUT, tensors));
+  out.put("IntermediateEdges", capture::edges(desc.IntermediateEdges, desc.IntermediateEdgeCount,
+                                              DML_GRAPH_EDGE_TYPE_INTERMEDIATE, intermediates));
+  out.put("OutputEdges", capture::edges(desc.OutputEdges, desc.OutputEdgeCount,
+                                        DML_GRAPH_EDGE_TYPE_OUTPUT, tensors));
   out.put("InputCount", capture::json(static_cast<std::uint32_t>(desc.InputCount)));
   out.put("OutputCount", capture::json(static_cast<std::uint32_t>(desc.OutputCount)));
   return out.done();

@@ -59,16 +59,12 @@ def capture_header(version: str) -> str:
             *map(_operator, kinds),
             "\n}  // namespace capture\n",
             "inline std::string to_json(const DML_OPERATOR_DESC& desc) {",
-            "  if (desc.Desc != nullptr) {",
-            "    switch (desc.Type) {",
+            "  switch (desc.Type) {",
             *map(_case, kinds),
-            "      default: break;",
-            "    }",
+            "    default: break;",
             "  }",
-            "  capture::Object out;",
-            '  out.put("type", capture::quoted(std::to_string(static_cast<int>(desc.Type))'
-            ".c_str()));",
-            "  return out.done();",
+            "  const std::string type = std::to_string(static_cast<int>(desc.Type));",
+            '  return "{\\"type\\": \\"" + type + "\\"}";',
             "}",
             "",
             "}  // namespace anydml",
@@ -86,12 +82,8 @@ def _guarded(kind: type[Descriptor], lines: Iterable[str]) -> str:
 
 
 def _case(kind: type[Descriptor]) -> str:
-    struct = f"DML_{kind.NAME}_OPERATOR_DESC"
-    lines = (
-        f"      case {PREFIX}{kind.NAME}:",
-        f"        return capture::{kind.NAME}(*static_cast<const {struct}*>(desc.Desc));",
-    )
-    return _guarded(kind, lines)
+    name = f"{PREFIX}{kind.NAME}"
+    return _guarded(kind, [f"    case {name}: return capture::{kind.NAME}(desc.Desc);"])
 
 
 def _enumerations(kinds: Iterable[type[Descriptor]]) -> Iterator[type[NamedEnum]]:
@@ -146,9 +138,11 @@ def _operator(kind: type[Descriptor]) -> str:
     fields = kind.fields()
     count = next((info.name for info in fields if info.counts is not None), "")
     lines = (
-        f"inline std::string {kind.NAME}(const DML_{kind.NAME}_OPERATOR_DESC& d) {{",
+        f"inline std::string {kind.NAME}(const void* desc) {{",
         "  Object out;",
         f'  out.put("type", quoted("{PREFIX}{kind.NAME}"));',
+        '  if (desc == nullptr) { out.put("Desc", "null"); return out.done(); }',
+        f"  const auto& d = *static_cast<const DML_{kind.NAME}_OPERATOR_DESC*>(desc);",
         *(f"  {_statement(info, count, fields)}" for info in fields),
         "  return out.done();",
         "}",

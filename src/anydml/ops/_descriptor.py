@@ -426,6 +426,8 @@ class Descriptor:
 
     def _shape_rules(self, level: FeatureLevel) -> Rules:
         """The rules of `infer`, and outputs that differ from its result."""
+        if not all(is_known(getattr(self, i.attribute)) for i in self.tensor_fields(Role.INPUT)):
+            return  # a list of tensors that could not be read
         inferred = self.inferred()
         yield inferred.violations
         reported = {item.path for item in inferred.violations}
