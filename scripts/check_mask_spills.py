@@ -13,6 +13,7 @@ Exit status 0, 1 when such a place was found, 2 when nothing could be disassembl
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -117,7 +118,11 @@ def main(arguments: list[str]) -> int:
     """Check all files; print what is wrong."""
     from anydml._native import built_levels, kernels_path
 
-    files = [*map(Path, arguments)] or [Path(kernels_path(level)) for level in built_levels()]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    files = parser.parse_args(arguments).files or [
+        Path(kernels_path(level)) for level in built_levels()
+    ]
     if not files or not shutil.which("objdump"):
         print("check_mask_spills: needs objdump and a compiled module", file=sys.stderr)
         return 2

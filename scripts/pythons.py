@@ -6,6 +6,7 @@ free-threaded builds.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -34,5 +35,6 @@ def interpreters() -> dict[int, Path]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     for interpreter in interpreters().values():
         print(interpreter)

@@ -8,6 +8,7 @@ first; what has not begun after 45 seconds is left out, and the summary says how
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import subprocess
@@ -93,7 +94,9 @@ def tests_of(paths: list[Path]) -> Iterator[str]:
 
 def main() -> int:
     """Run them."""
-    tests = [*tests_of(changed(sys.argv[1] if len(sys.argv) > 1 else None))]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("revision", nargs="?", metavar="REVISION")
+    tests = [*tests_of(changed(parser.parse_args().revision))]
     print(f"{len(tests)} files:", *tests[:8], *(["…"] if len(tests) > 8 else []), flush=True)
     command = [sys.executable, "-m", "pytest", "-q", f"--seconds={SECONDS}", *tests]
     return subprocess.run(command, cwd=ROOT, check=False).returncode

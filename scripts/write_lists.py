@@ -13,6 +13,7 @@ A test compares the committed files with what it gives.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import builtins
 import inspect
@@ -459,4 +460,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     main()
