@@ -160,7 +160,7 @@ def _functions() -> list[str]:
         shown = [
             p.replace(annotation=p.empty)
             for p in known
-            if p.kind is not p.VAR_KEYWORD and p.name != "out"
+            if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) and p.name != "out"
         ]
         call = f"{spec.name}{inspect.Signature(shown)}"
         summary = inspect.getdoc(spec.function).partition("\n")[0].removesuffix(".")

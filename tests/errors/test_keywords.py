@@ -1,4 +1,6 @@
-"""Keywords of other libraries end in an error that names the keyword here."""
+"""Unexpected arguments: the error names the keyword here, or what is given by position."""
+
+import inspect
 
 import numpy as np
 import pytest
@@ -47,3 +49,24 @@ def test_any_other_keyword():
         dml.top_k(X, 1, frobnicate=1)
     with pytest.raises(TypeError, match=r"'larges'; did you mean 'largest'\?$"):
         dml.top_k(X, 1, larges=True)
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_too_many_arguments_by_position(case):
+    function, arguments, _ = CALLS[case]
+    own = {"axis": 0} if function is dml.reverse_subsequences else {}
+    parameters = inspect.signature(function).parameters.values()
+    names = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    by_name = [f"{one.name}=" for one in parameters if one.kind is one.KEYWORD_ONLY]
+    filled = (*arguments, *(None,) * (len(names) - len(arguments)), X)
+    with pytest.raises(dml.ArgumentTypeError) as caught:
+        function(*filled, **own)
+    text = str(caught.value)
+    assert text.startswith(f"{function.__name__}(): expected at most {len(names)} argument")
+    assert f"by position ({', '.join(names)}), got {len(names) + 1}; give " in text
+    assert text.endswith(f"{', '.join(by_name)} by name")
+
+
+def test_arrays_that_are_not_in_a_list():
+    with pytest.raises(dml.ArgumentTypeError, match=r"got 3; give one list of arrays, and axis="):
+        dml.join(X, X, X)

@@ -70,7 +70,7 @@ def test_every_parameter_is_documented(name):
     function = getattr(dml, name)
     text = inspect.getdoc(function)
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:  # refused, with a hint
+        if not str(parameter).startswith("*"):  # those are refused, with a hint
             assert f"\n{parameter.name} :" in text, parameter
     assert function.__annotations__
 

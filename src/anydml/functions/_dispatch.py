@@ -5,7 +5,7 @@ An integration is imported when the first array of its library comes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, Final
@@ -13,7 +13,7 @@ from typing import Any, Final
 from numpy import ndarray
 
 from anydml._native import has_extension
-from anydml.core._json import did_you_mean
+from anydml.core._json import counted, did_you_mean
 from anydml.core.errors import ArgumentTypeError
 from anydml.functions._function import FunctionSpec, function_specs
 from anydml.functions._memory import on_memory
@@ -46,14 +46,17 @@ def _integration_of(library: str) -> Callable[[FunctionSpec], Caller] | None:
 
 
 def dispatch(
-    spec: FunctionSpec, arguments: tuple[Any, ...], out: Any, unknown: Mapping[str, Any]
+    spec: FunctionSpec,
+    arguments: tuple[Any, ...],
+    out: Any,
+    unexpected: Sequence[Any] | Mapping[str, Any],
 ) -> Any:
     """Call a function by the integration of its first operand's library, or on memory.
 
-    `unknown` are keywords that the function does not take, for the error.
+    `unexpected` are arguments that the function does not take, by position or by keyword.
     """
-    if unknown:
-        raise _unknown_keyword(spec.function, next(iter(unknown)))
+    if unexpected:
+        raise _unexpected(spec.function, unexpected)
     first = arguments[0][0] if spec.lists_operands else arguments[0]
     kind = type(first)
     call = spec.calls.get(kind) or _call_of(spec, kind)
@@ -97,14 +100,18 @@ def function_of(
     spec = function_specs().get(name)
     if spec is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    parameters = signature(spec.function).parameters.values()
-    known = [one for one in parameters if one.kind is not Parameter.VAR_KEYWORD]
-    call, public_signature = call_of(spec), signature(spec.function).replace(parameters=known)
+    whole = signature(spec.function)
+    catching = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD  # unexpected arguments
+    known = [one for one in whole.parameters.values() if one.kind not in catching]
+    call, public_signature = call_of(spec), whole.replace(parameters=known)
     order = [*signature(spec.prepare).parameters][1:]
     composes = {*public_signature.parameters} - {*order, "out"}
 
     def function(*positional: Any, **keywords: Any) -> Any:
-        bound = public_signature.bind(*positional, **keywords)
+        bound = whole.bind(*positional, **keywords)
+        for parameter in whole.parameters.values():
+            if parameter.kind in catching and parameter.name in bound.arguments:
+                raise _unexpected(spec.function, bound.arguments[parameter.name])
         if composes & {*bound.arguments}:  # by calls of the function on arrays of the library
             operand = spec.operands[0]
             given = bound.arguments[operand]
@@ -148,10 +155,22 @@ _SPELLINGS: Final = {
 }
 
 
-def _unknown_keyword(function: Callable[..., Any], name: str) -> ArgumentTypeError:
-    """The error for a keyword that a function does not take."""
+def _unexpected(
+    function: Callable[..., Any], arguments: Sequence[Any] | Mapping[str, Any]
+) -> ArgumentTypeError:
+    """The error for arguments that a function does not take."""
     code = function.__code__
-    accepted = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    count = code.co_argcount
+    accepted = code.co_varnames[: count + code.co_kwonlyargcount]
+    if not isinstance(arguments, Mapping):
+        by_name = ", ".join(f"{name}=" for name in accepted[count:])
+        advice = "one list of arrays, and " if accepted[0] == "arrays" else ""
+        return ArgumentTypeError(
+            f"{function.__name__}(): expected at most {counted(count, 'argument')} by position "
+            f"({', '.join(accepted[:count])}), got {count + len(arguments)}; give {advice}"
+            f"{by_name} by name"
+        )
+    name = next(iter(arguments))
     use = next((one for one in accepted if name in _SPELLINGS.get(one, "").split()), None)
     hint = f"; use {use}=" if use else did_you_mean(name, accepted)
     return ArgumentTypeError(

@@ -51,7 +51,7 @@ def cast(x: t.Other, dtype: t.GivenType, *, out: None = ...) -> t.Other: ...
 def cast(x: t.Operand, dtype: t.GivenType, *, out: t.Out = ...) -> t.Out: ...
 
 
-def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
+def cast(x: Any, dtype: Any, *more: Any, out: Any = None, **unknown: Any) -> Any:
     """Convert `x` to another type, with the same result on every machine.
 
     A float is truncated towards zero and limited to the range of an integer type; NaN becomes 0.
@@ -88,8 +88,8 @@ def cast(x: Any, dtype: Any, *, out: Any = None, **unknown: Any) -> Any:
     >>> dml.cast([1.9, -1.5, 300.0, float("nan")], "uint8")
     array([  1,   0, 255,   0], dtype=uint8)
     """
-    if type(x) is ndarray and not unknown:
+    if type(x) is ndarray and not (more or unknown):
         result = _quick(out, x, dtype)
         if result is not None:
             return result
-    return dispatch(CAST, (x, dtype), out, unknown)
+    return dispatch(CAST, (x, dtype), out, more or unknown)

@@ -88,7 +88,13 @@ def gather(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out]])
 
 
 def gather(
-    x: Any, indices: Any, *, axis: Any = 0, mode: Any = "raise", out: Any = None, **unknown: Any
+    x: Any,
+    indices: Any,
+    *more: Any,
+    axis: Any = 0,
+    mode: Any = "raise",
+    out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """Select slices of `x` along an axis by index.
 
@@ -134,8 +140,8 @@ def gather(
     array([[1, 2],
            [5, 6]])
     """
-    if type(x) is ndarray and not unknown:
+    if type(x) is ndarray and not (more or unknown):
         result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
-    return dispatch(GATHER, (x, indices, axis, mode), out, unknown)
+    return dispatch(GATHER, (x, indices, axis, mode), out, more or unknown)

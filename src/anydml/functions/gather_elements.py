@@ -92,7 +92,7 @@ def gather_elements(
 def gather_elements(
     x: Any,
     indices: Any,
-    *,
+    *more: Any,
     axis: SupportsIndex = 0,
     mode: str = "raise",
     broadcast: bool = False,
@@ -154,8 +154,8 @@ def gather_elements(
     >>> dml.gather_elements(x, dml.top_k(x, 2).indices, axis=-1)
     array([[9., 5.]])
     """
-    if type(x) is ndarray and broadcast is False and not unknown:
+    if type(x) is ndarray and broadcast is False and not (more or unknown):
         result = _quick(out, x, indices, axis, mode)
         if result is not None:
             return result
-    return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out, unknown)
+    return dispatch(GATHER_ELEMENTS, (x, indices, axis, mode, broadcast), out, more or unknown)

@@ -71,7 +71,7 @@ def gather_nd(x: t.Operand, indices: t.Operand, **options: Unpack[_Options[t.Out
 def gather_nd(
     x: Any,
     indices: Any,
-    *,
+    *more: Any,
     batch_dims: SupportsIndex = 0,
     mode: str = "raise",
     out: Any = None,
@@ -122,8 +122,8 @@ def gather_nd(
     >>> dml.gather_nd([[0, 1], [2, 3]], [[1, 0], [0, -1]])
     array([2, 1])
     """
-    if type(x) is ndarray and not unknown:
+    if type(x) is ndarray and not (more or unknown):
         result = _quick(out, x, indices, batch_dims, mode)
         if result is not None:
             return result
-    return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out, unknown)
+    return dispatch(GATHER_ND, (x, indices, batch_dims, mode), out, more or unknown)

@@ -70,7 +70,7 @@ def join(arrays: Sequence[t.Operand], **options: Unpack[_Options[t.Out]]) -> t.O
 
 
 def join(
-    arrays: Any, *, axis: Any = 0, promote: Any = False, out: Any = None, **unknown: Any
+    arrays: Any, *more: Any, axis: Any = 0, promote: Any = False, out: Any = None, **unknown: Any
 ) -> Any:
     """Concatenate arrays along an axis.
 
@@ -113,9 +113,15 @@ def join(
     array([1. , 2. , 0.5])
     """
     is_list = type(arrays) is list or type(arrays) is tuple
-    if is_list and arrays and type(arrays[0]) is ndarray and promote is False and not unknown:
+    if (
+        is_list
+        and arrays
+        and type(arrays[0]) is ndarray
+        and promote is False
+        and not (more or unknown)
+    ):
         result = _quick(out, arrays, axis)
         if result is not None:
             return result
     members = _arguments.members_of(arrays)
-    return dispatch(JOIN, (members, axis, promote), out, unknown)
+    return dispatch(JOIN, (members, axis, promote), out, more or unknown)

@@ -150,7 +150,7 @@ def nonzero_coordinates(
 
 def nonzero_coordinates(
     x: Any,
-    *,
+    *more: Any,
     index_dtype: Any = None,
     size: SupportsIndex | None = None,
     fill_value: SupportsIndex = 0,
@@ -204,8 +204,8 @@ def nonzero_coordinates(
     array([[ 1],
            [-1]])
     """
-    if type(x) is ndarray and size is None and not unknown:
+    if type(x) is ndarray and size is None and not (more or unknown):
         coordinates = _quick(out, x, index_dtype)
         if coordinates is not None:
             return coordinates
-    return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out, unknown)
+    return dispatch(NONZERO_COORDINATES, (x, index_dtype, size, fill_value), out, more or unknown)

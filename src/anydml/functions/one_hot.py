@@ -120,7 +120,7 @@ def one_hot(
     indices: Any,
     depth: SupportsIndex,
     values: Any = _ZERO_AND_ONE,
-    *,
+    *more: Any,
     axis: SupportsIndex = -1,
     out: Any = None,
     **unknown: Any,
@@ -174,9 +174,9 @@ def one_hot(
     array([[0.5, 2. ],
            [2. , 0.5]])
     """
-    if type(indices) is ndarray and not unknown:
+    if type(indices) is ndarray and not (more or unknown):
         table = _NUMBERS if values is _ZERO_AND_ONE else values
         result = _quick(out, indices, table, depth, axis)
         if result is not None:
             return result
-    return dispatch(ONE_HOT, (indices, values, depth, axis), out, unknown)
+    return dispatch(ONE_HOT, (indices, values, depth, axis), out, more or unknown)

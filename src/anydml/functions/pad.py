@@ -169,7 +169,7 @@ def pad(
     pad_width: Any,
     mode: str = "constant",
     constant: Any = 0,
-    *,
+    *more: Any,
     out: Any = None,
     **unknown: Any,
 ) -> Any:
@@ -211,8 +211,8 @@ def pad(
     >>> dml.pad([1, 2, 3, 4], (2, 3), "reflection")
     array([3, 2, 1, 2, 3, 4, 3, 2, 1])
     """
-    if type(x) is ndarray and not unknown:
+    if type(x) is ndarray and not (more or unknown):
         result = _quick(out, x, pad_width, mode, constant)
         if result is not None:
             return result
-    return dispatch(PAD, (x, pad_width, mode, constant), out, unknown)
+    return dispatch(PAD, (x, pad_width, mode, constant), out, more or unknown)

@@ -92,7 +92,7 @@ def reverse_subsequences(
 
 
 def reverse_subsequences(
-    x: Any, lengths: Any, *, axis: Any, out: Any = None, **unknown: Any
+    x: Any, lengths: Any, *more: Any, axis: Any, out: Any = None, **unknown: Any
 ) -> Any:
     """Reverse the first elements of each sequence along an axis.
 
@@ -132,4 +132,4 @@ def reverse_subsequences(
     array([[3, 2, 1, 4],
            [6, 5, 7, 8]])
     """
-    return dispatch(REVERSE_SUBSEQUENCES, (x, lengths, axis), out, unknown)
+    return dispatch(REVERSE_SUBSEQUENCES, (x, lengths, axis), out, more or unknown)

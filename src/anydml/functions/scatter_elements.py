@@ -95,7 +95,7 @@ def scatter_elements(
     x: Any,
     indices: Any,
     updates: Any,
-    *,
+    *more: Any,
     axis: SupportsIndex = 0,
     reduction: str | None = None,
     include_self: bool = True,
@@ -165,9 +165,9 @@ def scatter_elements(
     >>> dml.scatter_elements([0, 0, 0], [1, 1, -1], [5, 6, 7], reduction="add")
     array([ 0, 11,  7])
     """
-    if type(x) is ndarray and include_self is True and broadcast is False and not unknown:
+    if type(x) is ndarray and include_self is True and broadcast is False and not (more or unknown):
         result = _quick(out, x, indices, updates, axis, reduction)
         if result is not None:
             return result
     arguments = (x, indices, updates, axis, reduction, include_self, broadcast)
-    return dispatch(SCATTER_ELEMENTS, arguments, out, unknown)
+    return dispatch(SCATTER_ELEMENTS, arguments, out, more or unknown)

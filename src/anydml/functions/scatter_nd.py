@@ -80,7 +80,7 @@ def scatter_nd(
     x: Any,
     indices: Any,
     updates: Any,
-    *,
+    *more: Any,
     reduction: str | None = None,
     include_self: bool = True,
     out: Any = None,
@@ -135,8 +135,10 @@ def scatter_nd(
     >>> dml.scatter_nd([1, 2, 3, 4, 5, 6, 7, 8], [[4], [3], [1], [7]], [9, 10, 11, 12])
     array([ 1, 11,  3, 10,  9,  6,  7, 12])
     """
-    if type(x) is ndarray and include_self is True and not unknown:
+    if type(x) is ndarray and include_self is True and not (more or unknown):
         result = _quick(out, x, indices, updates, reduction)
         if result is not None:
             return result
-    return dispatch(SCATTER_ND, (x, indices, updates, reduction, include_self), out, unknown)
+    return dispatch(
+        SCATTER_ND, (x, indices, updates, reduction, include_self), out, more or unknown
+    )

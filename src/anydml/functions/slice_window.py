@@ -107,7 +107,13 @@ def slice_window(
 
 
 def slice_window(
-    x: Any, starts: Any, sizes: Any, strides: Any = None, *, out: Any = None, **unknown: Any
+    x: Any,
+    starts: Any,
+    sizes: Any,
+    strides: Any = None,
+    *more: Any,
+    out: Any = None,
+    **unknown: Any,
 ) -> Any:
     """Copy a window of `x`, with a stride along each axis.
 
@@ -148,8 +154,8 @@ def slice_window(
     array([[6, 8],
            [2, 4]])
     """
-    if type(x) is ndarray and not unknown:
+    if type(x) is ndarray and not (more or unknown):
         result = _quick(out, x, starts, sizes, strides)
         if result is not None:
             return result
-    return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out, unknown)
+    return dispatch(SLICE_WINDOW, (x, starts, sizes, strides), out, more or unknown)

@@ -157,7 +157,7 @@ def split(
 def split(
     x: Any,
     sections_or_sizes: SupportsIndex | t.Integers | None = None,
-    *,
+    *more: Any,
     axis: SupportsIndex = 0,
     points: t.Integers | None = None,
     near_equal: bool = False,
@@ -213,9 +213,9 @@ def split(
     >>> dml.split([1, 2, 3, 4, 5], 2, near_equal=True)
     (array([1, 2, 3]), array([4, 5]))
     """
-    if type(x) is ndarray and points is None and near_equal is False and not unknown:
+    if type(x) is ndarray and points is None and near_equal is False and not (more or unknown):
         parts = _quick(out, x, sections_or_sizes, axis)
         if parts is not None:
             return parts
     arguments = (x, sections_or_sizes, axis, points, near_equal)
-    return dispatch(SPLIT, arguments, out, unknown)
+    return dispatch(SPLIT, arguments, out, more or unknown)

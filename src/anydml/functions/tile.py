@@ -71,7 +71,7 @@ def tile(x: t.Other, repeats: t.Integers | SupportsIndex, *, out: None = ...) ->
 def tile(x: t.Operand, repeats: t.Integers | SupportsIndex, *, out: t.Out = ...) -> t.Out: ...
 
 
-def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
+def tile(x: Any, repeats: Any, *more: Any, out: Any = None, **unknown: Any) -> Any:
     """Repeat `x` along its axes.
 
     Repeats are aligned with the last axes, as in `numpy.tile` and `torch.tile`: missing repeats are
@@ -108,8 +108,8 @@ def tile(x: Any, repeats: Any, *, out: Any = None, **unknown: Any) -> Any:
     array([[1, 2, 3, 1, 2, 3],
            [4, 5, 6, 4, 5, 6]])
     """
-    if type(x) is ndarray and not unknown:
+    if type(x) is ndarray and not (more or unknown):
         result = _quick(out, x, repeats)
         if result is not None:
             return result
-    return dispatch(TILE, (x, repeats), out, unknown)
+    return dispatch(TILE, (x, repeats), out, more or unknown)

@@ -339,7 +339,7 @@ def top_k(
 def top_k(
     x: Any,
     k: SupportsIndex,
-    *,
+    *more: Any,
     axis: SupportsIndex = -1,
     largest: bool | None = None,
     sorted: bool = True,
@@ -422,17 +422,17 @@ def top_k(
             counts = _lengths_of(x, lengths)
             arguments = (x, counts, axis, k, *order, fill_value, index_dtype)
             # The general path refuses unsigned indices with lengths.
-            is_simple = not unknown and (lengths is None or index_dtype is None)
+            is_simple = not (more or unknown) and (lengths is None or index_dtype is None)
             if is_simple and type(x) is type(counts) is ndarray:
                 result = _quick_rows(out, *arguments)
                 if result is not None:
                     return result
-            return dispatch(TOP_K_ROWS, arguments, out, unknown)
+            return dispatch(TOP_K_ROWS, arguments, out, more or unknown)
         largest = order[0]
     elif largest is None:
         largest = True
-    if type(x) is ndarray and not unknown:
+    if type(x) is ndarray and not (more or unknown):
         result = _quick(out, x, axis, k, largest, index_dtype)
         if result is not None:
             return result
-    return dispatch(TOP_K, (x, axis, k, largest, index_dtype), out, unknown)
+    return dispatch(TOP_K, (x, axis, k, largest, index_dtype), out, more or unknown)
