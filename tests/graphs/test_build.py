@@ -195,7 +195,7 @@ def test_a_descriptor_as_it_is():
         (lambda g, x: g.relu(x), AttributeError, "did you mean 'activation_relu'"),
         (lambda g, x: g.top_k(x), TypeError, r"expected a value for axis, k, got"),
         (lambda g, x: g.activation_relu(X), TypeError, "input_tensor: expected an expression, got"),
-        (lambda g, x: g.activation_relu(x, x), TypeError, "at most 1 expressions by position"),
+        (lambda g, x: g.activation_relu(x, x), TypeError, "at most 1 expression by position"),
         (lambda g, x: g.activation_relu(x, slope=1), TypeError, "unexpected field 'slope'; "),
         (lambda g, x: g.add(x, a=x, b=x), TypeError, "ADD: a: expected one expression, got two"),
         (lambda g, x: g.add(x), TypeError, "expected a value for b_tensor"),

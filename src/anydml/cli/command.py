@@ -48,7 +48,7 @@ from anydml.cli.onnx_models import (
     refuse_onnx_options,
     run_onnx,
 )
-from anydml.core._json import short_repr
+from anydml.core._json import counted, short_repr
 from anydml.core._progress import show_progress
 from anydml.core.comparison import Bounds, compare
 from anydml.core.errors import AnyDMLError, ModelError
@@ -70,7 +70,27 @@ _INSTEAD: Final = {"×": "x", "·": "*", "−": "-", "–": "-", "≤": "<=", "�
                    "→": "->", "…": "...", "µ": "u", "²": "^2", "Σ": "sum of"}  # fmt: skip
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Command(click.Command):
+    """A command that says which arguments it takes, where it gets more of them."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            places = [p for p in self.params if isinstance(p, click.Argument)]
+            names = ", ".join((p.metavar or str(p.name).upper()).strip("[]") for p in places)
+            accepted = f"at most {counted(len(places), 'argument')} ({names})" if places else "none"
+            got = ", ".join(map(short_repr, extra))
+            raise click.UsageError(f"arguments: expected {accepted}, got {got} in addition", ctx)
+        return extra
+
+
+class _Group(click.Group):
+    command_class = _Command
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(anydml.__version__, message="anydml %(version)s")
 def commands() -> None:
     """DirectML's operators, graphs and JSON models on Linux, in Python."""

@@ -15,7 +15,12 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
-from anydml.core.errors import AnyDMLError, InvalidDescriptorError, ModelError
+from anydml.core.errors import (
+    AnyDMLError,
+    ArgumentTypeError,
+    InvalidDescriptorError,
+    ModelError,
+)
 from anydml.core.problems import Problem
 from anydml.core.rules import UNKNOWN
 
@@ -278,7 +283,9 @@ def _shown_number(value: Any) -> str:
 
 def json_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ModelError(f"Expected an object, got {json_shown(value)}.")
+        is_text = isinstance(value, str) and value.lstrip().startswith("{")
+        hint = " (json.loads reads a text)" if is_text else ""
+        raise ModelError(f"Expected an object, got {json_shown(value)}{hint}.")
     return value
 
 
@@ -348,12 +355,24 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
 
     names = {name.lower(): name for name in known if type(name) is str and len(name) <= 60}
     close = get_close_matches(word.lower(), names, 4, 0.7)
-    if not close:  # an abbreviation, as AVG, or a beginning
-        return next((names[name] for name in names if _abbreviates(word.lower(), name)), "")
+    if not close:  # an abbreviation, as AVG, or a beginning; or what a known name abbreviates
+        lower = word.lower()
+        return next(
+            (names[n] for n in names if _abbreviates(lower, n) or _abbreviates(n, lower)), ""
+        )
     # Of equally close names the first known one, as FLOAT32 for FLOAT.
     closest = SequenceMatcher(None, close[0], word.lower()).ratio()
     equal = {name for name in close if SequenceMatcher(None, name, word.lower()).ratio() == closest}
     return names[next(name for name in names if name in equal)]
+
+
+def or_in_list(value: Any, convert: Callable[[Any], Any]) -> str:
+    """The end of a message about a value that would be accepted as a list of one."""
+    try:
+        convert([value])
+    except Exception:  # of a user's class, too
+        return ""
+    return f"; did you mean [{short_repr(value)}]?"
 
 
 def _abbreviates(word: str, name: str) -> bool:
@@ -366,6 +385,14 @@ def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     """The end of a message about an unknown name: a suggestion, if one is close."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
+
+
+def unnamed_error(call: str, given: tuple[Any, ...], names: Iterable[str]) -> ArgumentTypeError:
+    """The error for arguments by position, of a call that takes arguments by name only."""
+    by_name = ", ".join(f"{name}=" for name in names) or "none here"
+    return ArgumentTypeError(
+        f"{call}: expected arguments by name ({by_name}), got {len(given)} by position"
+    )
 
 
 def counted(count: int, noun: str) -> str:
@@ -383,6 +410,7 @@ def short_repr(value: Any, limit: int = 60, short: reprlib.Repr = _SHORT) -> str
         kind = type(value).__name__
         digits = "an integer" if kind == "int" else f"a value of type {kind} with integers"
         text = f"{digits} of thousands of digits"
+    text = re.sub(r"\s*\n\s*", " ", text)  # of an array
     if " at 0x" in text:  # where an object lies says nothing
         text = re.sub(" at 0x[0-9a-fA-F]+", "", text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -106,14 +106,15 @@ class TensorDesc:
                 put(self, name, parse(value))
             except (TypeError, ValueError):
                 hint = DataType.did_you_mean(value) if name == "data_type" else ""
+                hint = hint or _json.or_in_list(value, parse)
                 got = f"{_json.short_repr(value)}{hint}"
                 problems.append(Violation(f"TensorDesc.{page_name}", rule, got))
 
         types = "one of " + ", ".join(map(str, DataType))
         convert("data_type", "DataType", DataType.parse, data_type, types)
-        convert("sizes", "Sizes", _integers, sizes, "at most 8 integers")
+        convert("sizes", "Sizes", _integers, sizes, "a sequence of at most 8 integers")
         convert("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
-             "at most 8 integers, or None")  # fmt: skip
+             "a sequence of at most 8 integers, or None")  # fmt: skip
         convert("flags", "Flags", parse_flags, flags, "NONE or OWNED_BY_DML")
         convert("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", _integer,
              guaranteed_base_offset_alignment, "an integer")  # fmt: skip

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Never, TypeVar
 
 import numpy as np
 
-from anydml.core._json import did_you_mean, short_repr
+from anydml.core._json import did_you_mean, short_repr, unnamed_error
 from anydml.core.errors import AllocationError, ArgumentTypeError, BindingError
 from anydml.core.program import Program, Slot
 from anydml.core.tensor import TensorDesc, TensorFlags
@@ -120,7 +120,7 @@ class Compiled:
         }
         self._inputs = [point for point in self._points.values() if not point.output]
         self._outputs = [point for point in self._points.values() if point.output]
-        self._owned_names = {point.name for point in self._inputs if point.owned}
+        self._owned_names = {point.name: point for point in self._inputs if point.owned}.keys()
         self._in_place = program.in_place()
         self._compiled = backend.compile(program)
         self._own(owned or {})
@@ -180,7 +180,7 @@ class Compiled:
             )
         return self._bound(point, bindings[point.name])
 
-    def dispatch(self, /, **bindings: Any) -> None:
+    def dispatch(self, /, *unnamed: Never, **bindings: Any) -> None:
         """Run on the bound arrays and buffers.
 
         Parameters
@@ -202,6 +202,8 @@ class Compiled:
         IndexOutOfRangeError
             An index points outside its axis; nothing has been written.
         """
+        if unnamed:
+            raise unnamed_error("dispatch()", unnamed, self._points)
         if self._dispatch_plain(bindings):
             return
         by_name = self._by_name(bindings)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
-from anydml.core._json import did_you_mean, short_repr
+from anydml.core._json import did_you_mean, short_repr, unnamed_error
 from anydml.core._literals import OutOfRange
 from anydml.core.errors import (
     ArgumentError,
@@ -135,7 +135,7 @@ class CompiledOperator(Compiled, Results[Desc]):
     def __repr__(self) -> str:
         return f"<CompiledOperator {self.desc!r} on {self.operator.device!r}>"
 
-    def initialize(self, /, **bindings: Any) -> CompiledOperator[Desc]:
+    def initialize(self, /, *unnamed: Never, **bindings: Any) -> CompiledOperator[Desc]:
         """A compiled operator that owns a copy of its OWNED_BY_DML inputs.
 
         Parameters
@@ -149,6 +149,8 @@ class CompiledOperator(Compiled, Results[Desc]):
         BindingError
             A tensor that is not owned, one that is missing, or one that does not fit.
         """
+        if unnamed:
+            raise unnamed_error("initialize()", unnamed, self._owned_names)
         allows_half = self.program.allows_half
         return CompiledOperator(self.operator, allows_half, self._copies(bindings))
 

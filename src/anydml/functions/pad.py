@@ -25,7 +25,11 @@ PADDING_SYNONYMS: Final = {"reflect": "reflection"}
 """NumPy's names of padding modes."""
 
 
-_OTHER_PADDING_MODES: Final = {"replicate": "edge", "circular": "wrap"}  # PyTorch's names
+_OTHER_PADDING_MODES: Final = {
+    "replicate": "edge", "nearest": "edge", "circular": "wrap", "mirror": "reflect",
+    "zeros": "constant",
+}  # fmt: skip
+"""Names of PyTorch and SciPy."""
 
 
 def padding_mode(mode: Any) -> str:

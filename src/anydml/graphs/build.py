@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from numbers import Real
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 import numpy as np
 
-from anydml.core._json import short_repr
+from anydml.core._json import counted, short_repr, unnamed_error
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ArgumentError, ArgumentTypeError, InvalidDescriptorError
@@ -205,6 +205,11 @@ class GraphBuilder(Functions, metaclass=_Functions):
     """
 
     def __init__(self, tensor_policy: TensorPolicy = TensorDesc) -> None:
+        if not callable(tensor_policy):
+            raise ArgumentTypeError(
+                "tensor_policy: expected a function of a data type and sizes, "
+                f"got {short_repr(tensor_policy)}"
+            )
         self._policy = tensor_policy
         self._inputs: list[GraphTensor] = []
         self._nodes: list[_Node] = []
@@ -323,7 +328,7 @@ class GraphBuilder(Functions, metaclass=_Functions):
             for i, tensor in enumerate(tensors)
         )
 
-    def build(self, /, **outputs: Expression) -> GraphDesc:
+    def build(self, /, *unnamed: Never, **outputs: Expression) -> GraphDesc:
         """Build the graph that computes some expressions.
 
         Parameters
@@ -336,6 +341,8 @@ class GraphBuilder(Functions, metaclass=_Functions):
         GraphDesc
             Not yet checked.
         """
+        if unnamed:
+            raise unnamed_error("build()", unnamed, ("NAME",))
         if not outputs:
             raise ArgumentTypeError("outputs: expected at least one expression by name, got none")
         for name, value in outputs.items():
@@ -423,9 +430,10 @@ class GraphBuilder(Functions, metaclass=_Functions):
         infos = kind.tensor_fields(Role.INPUT)
         if len(inputs) > len(infos):
             names = ", ".join(info.attribute for info in infos)
+            advice = "give a list of expressions" if infos and infos[-1].many else "name the others"
             raise ArgumentTypeError(
-                f"{kind.NAME}: expected at most {len(infos)} expressions by position ({names}), "
-                f"got {len(inputs)}"
+                f"{kind.NAME}: expected at most {counted(len(infos), 'expression')} by position "
+                f"({names}), got {len(inputs)}; {advice}"
             )
         operands: dict[str, Any] = {}
         for info, value in zip(infos, inputs, strict=False):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Never, overload
 from uuid import uuid4
 
-from anydml.core._json import short_repr
+from anydml.core._json import short_repr, unnamed_error
 from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError
 from anydml.devices.dispatch import Compiled, Point, allowing_half
 from anydml.graphs.check import violations
@@ -105,7 +105,7 @@ class CompiledGraph(Compiled):
             return f"{name}: expected nothing (no node reads it)"
         return super()._unknown(name)
 
-    def initialize(self, /, **bindings: Any) -> CompiledGraph:
+    def initialize(self, /, *unnamed: Never, **bindings: Any) -> CompiledGraph:
         """Copy the OWNED_BY_DML inputs, which are not bound again.
 
         Parameters
@@ -124,6 +124,8 @@ class CompiledGraph(Compiled):
             An input that is not owned, one that is missing, or one that does not fit; the graph
             then owns what it owned before.
         """
+        if unnamed:
+            raise unnamed_error("initialize()", unnamed, self._owned_names)
         self._own(self._copies(bindings))
         self._key = ""
         return self
@@ -134,7 +136,7 @@ class CompiledGraph(Compiled):
     def __call__(self, /, **bindings: Other) -> dict[str, Other]: ...
     @overload
     def __call__(self, /, **bindings: Any) -> dict[str, Any]: ...
-    def __call__(self, /, **bindings: Any) -> dict[str, Any]:
+    def __call__(self, /, *unnamed: Any, **bindings: Any) -> dict[str, Any]:
         """Run on inputs, allocate the outputs and return them.
 
         Parameters
@@ -152,6 +154,8 @@ class CompiledGraph(Compiled):
         BindingError, IndexOutOfRangeError
             As `dispatch`.
         """
+        if unnamed:
+            raise unnamed_error("CompiledGraph", unnamed, self._bound_names)
         return self._results(bindings)
 
 

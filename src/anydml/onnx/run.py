@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Never
 
 import numpy as np
 
-from anydml.core._json import did_you_mean, short_repr
+from anydml.core._json import did_you_mean, short_repr, unnamed_error
 from anydml.core.errors import ArgumentTypeError, BindingError, ModelError
 from anydml.devices.device import Device
 from anydml.graphs.build import GraphBuilder
@@ -123,7 +123,7 @@ class CompiledModel:
                 steps.append((stage, _NodeStep(item, self._model, self._device)))
         return [step for _, step in sorted(steps, key=lambda pair: pair[0])]
 
-    def __call__(self, /, **inputs: Any) -> Arrays:
+    def __call__(self, /, *unnamed: Never, **inputs: Any) -> Arrays:
         """Run on inputs and return the outputs.
 
         Parameters
@@ -141,6 +141,8 @@ class CompiledModel:
         BindingError
             An input is missing, unknown, or of another type or shape.
         """
+        if unnamed:
+            raise unnamed_error("CompiledModel", unnamed, self._model.inputs)
         arrays = self._bound(inputs)
         for step in self._steps:
             step(arrays)

@@ -18,6 +18,9 @@ from anydml.onnx.types import SEQUENCE, Shape, Value, packed, type_name, type_nu
 _NAMELESS: Final = {"": None, "?": None}
 """Names of dimensions that mean nothing: two of them may differ."""
 
+_FACTS: Final = 8
+"""The most attributes and inputs of a node in a message about it."""
+
 _DATA_ELEMENTS: Final = 1024
 """Elements of a constant that shape inference may read."""
 
@@ -60,8 +63,13 @@ def infer(
         except onnx.shape_inference.InferenceError:
             outputs = inferred({})  # which ONNX Runtime asks, before constants are folded
     except Exception as error:  # several classes without a base, also of damaged names
-        reason = " ".join(str(error).split())
-        raise ModelError(f"Node {short_repr(node.name)} ({node.title}): {reason}") from None
+        reason = " ".join(str(error).split()).removesuffix(".")
+        given = [f"{name}={short_repr(value)}" for name, value in node.attributes.items()]
+        given += [f"{short_repr(x.name)} {short_repr(x.shape)}" for x in operands if x is not None]
+        raise ModelError(
+            f"Node {short_repr(node.name)} ({node.title}): {reason}; "
+            f"got {', '.join(given[:_FACTS]) or 'no inputs'}."
+        ) from None
     values = [value_of("", outputs.get(name)) for name in node.proto.output]
     if not node.domain and node.operator in _CORRECTED:
         for value in values:

@@ -234,7 +234,7 @@ def tolerance(operator: type[Descriptor] | Descriptor | str) -> Tolerance:
 
 def _kind_of(operator: type[Descriptor] | Descriptor | str) -> type[Descriptor]:
     if isinstance(operator, str):
-        return operator_named(operator)
+        return _json.field({"operator": operator}, "operator", operator_named)
     kind = operator if isinstance(operator, type) else type(operator)
     if not issubclass(kind, Descriptor) or "NAME" not in dir(kind):
         raise ArgumentTypeError(

@@ -55,7 +55,7 @@ class Kind:
 
     def did_you_mean(self, value: Any) -> str:
         """The end of a message about a value that is not accepted."""
-        return ""
+        return _json.or_in_list(value, self.convert)
 
     def convert(self, value: Any) -> Any:
         """Convert a value for the descriptor; raise TypeError or ValueError for another kind."""

@@ -28,6 +28,10 @@ class TensorKind(Kind):
     def accepted(self) -> str:
         return "a sequence of TensorDesc" if self.many else "a TensorDesc"
 
+    def did_you_mean(self, value: Any) -> str:
+        array = "; TensorDesc.from_array describes an array" if hasattr(value, "dtype") else ""
+        return super().did_you_mean(value) or array
+
     def convert(self, value: Any) -> Any:
         tensors = tuple(value) if self.many else (value,)
         if not all(isinstance(tensor, TensorDesc) for tensor in tensors):
