@@ -11,7 +11,7 @@ from anydml.onnx.partition import partitions
 
 oh = pytest.importorskip("onnx.helper")  # `.ci/libraries` has JAX alone
 
-from building import FLOAT, compare, floats, model_of, session  # noqa: E402  # needs onnx
+from building import FLOAT, compare, floats, model_of, session, signed  # noqa: E402  # needs onnx
 from onnx import TensorProto  # noqa: E402  # after the skip
 
 node = oh.make_node
@@ -132,7 +132,7 @@ def quantized():
         {"y": FLOAT},
         {
             "xs": np.float32(2**-6), "xz": np.uint8(128), "ws": np.float32([2**-7, 2**-6]),
-            "w": np.int8(63 * floats(1, 2, 3, 3, 3)), "wz": np.int8([0, 0]),
+            "w": signed(1, 2, 3, 3, 3), "wz": np.int8([0, 0]),
             "ys": np.float32(2**-4), "yz": np.uint8(120), "b": np.int32([30, -7]),
         },
     )  # fmt: skip

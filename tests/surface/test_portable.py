@@ -186,9 +186,11 @@ def copy(tmp_path):
 def test_a_half_installed_package(copy, names, change, reason):
     for path in list((copy / "anydml").glob(names)):
         change(path)
+    # Without the module `site`: an editable installation makes Python find the package by a hook.
+    path = os.pathsep.join([".", *sys.path])
     done = subprocess.run(
-        [sys.executable, "-m", "anydml", "ops"], cwd=copy, env={**os.environ, "PYTHONPATH": "."},
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-S", "-m", "anydml", "ops"], cwd=copy,
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     (message,) = done.stderr.splitlines()
