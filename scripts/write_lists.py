@@ -55,6 +55,10 @@ RESULTS = ROOT / "src" / "anydml" / "devices" / "_results.pyi"
 LEVELS = ROOT / "tests" / "conformance" / "page_levels.tsv"
 
 
+class LackingError(Exception):
+    """A definition lacks facts."""
+
+
 def modules() -> dict[Path, str]:
     """The text of every module that is written, by its path."""
     return {
@@ -82,7 +86,7 @@ def imports() -> str:
         ]
         lacking += _lacking(path, module, found[module.__name__])
     if lacking:
-        sys.exit("Nothing was written; these are missing:\n" + "\n".join(lacking))
+        raise LackingError("these are missing:\n" + "\n".join(lacking))
     return _importing(f"The operators. {_WRITTEN}; the only list of them.", found)
 
 
@@ -444,6 +448,8 @@ def main() -> None:
         before = {path: path.read_text(encoding="utf-8") for path in texts}
         if texts == before:
             texts = documents()
+    except LackingError as error:
+        sys.exit(f"Nothing was written; {error}")
     except Exception as error:  # of a definition that is wrong
         sys.exit(f"Nothing was written: {type(error).__name__}: {error}")
     for path, text in texts.items():

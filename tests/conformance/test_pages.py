@@ -73,9 +73,19 @@ EXTENSIONS = {
 }
 
 
+class Schema(dict):
+    """The recorded schema, which says what to do about an operator that it does not have."""
+
+    def __missing__(self, name):
+        pytest.fail(
+            f"directml_schema.txt: expected a line of {name}, got none; write it with "
+            'scripts/check_pages.py (CONTRIBUTING.md, "Adding an operator")'
+        )
+
+
 def schema():
     """By operator: whether it may run in place, and its fields as (kind, optional, name)."""
-    found = {}
+    found = Schema()
     for line in (FACTS / "directml_schema.txt").read_text(encoding="ascii").splitlines():
         name, in_place, text = re.fullmatch(r"(\w+)( \(in place\))?: (.*)", line).groups()
         text = text.replace("BOOL ", "UINT ")  # which most are there
@@ -106,6 +116,11 @@ def differences():
     for name, level in history("extends"):
         if level not in {row.level.suffix for row in PAGES[name].support}:
             yield f"{name} extended at {level}"
+
+
+def test_an_operator_without_a_schema_says_what_to_do():
+    with pytest.raises(pytest.fail.Exception, match=r"a line of NEWER, .*scripts/check_pages.py"):
+        SCHEMA["NEWER"]
 
 
 def test_differences_have_a_reason():

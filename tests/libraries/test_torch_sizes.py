@@ -1,6 +1,5 @@
 """Sizes that are symbols, or that data decide, in whole graphs."""
 
-
 import pytest
 
 torch = pytest.importorskip("torch")
