@@ -49,7 +49,7 @@ def test_check_of_a_single_node(capsys, written):
 
 def test_check_of_a_lower_level_names_nodes_and_what_accepts_them(capsys, written):
     path = written(attention())
-    status, out, _ = run(capsys, "check", path, "--windows", "22H2")
+    status, out, _ = run(capsys, "check", path, "--windows", "11 22H2")
     assert status == 1
     assert "(Softmax): refused: DirectML refuses an operator (E_INVALIDARG)" in out
     assert "Lowest feature level that accepts it: 5_1 (DirectML 1.9.0; Windows 11 24H2)" in out
@@ -59,7 +59,7 @@ def test_check_of_a_lower_level_names_nodes_and_what_accepts_them(capsys, writte
     assert "cannot be created" in out
     for wrong in (("--directml", "9.1"), ("--windows", "XP"), ("--shape", "x"), ("--dim", "n=a")):
         assert run(capsys, "check", path, *wrong)[0] == 2
-    assert run(capsys, "check", path, "--windows", "22H2", "--directml", "1.8")[0] == 2
+    assert run(capsys, "check", path, "--windows", "11 22H2", "--directml", "1.8")[0] == 2
 
 
 def test_check_as_json_has_all_nodes(capsys, written):

@@ -128,7 +128,7 @@ _CHECK: Final = (
     click.option("--directml", "directml", type=_level_by(level_of_directml), metavar="VERSION",
                  help="Check against the feature level of a DirectML version, such as 1.8."),
     click.option("--windows", "windows", type=_level_by(level_of_windows), metavar="VERSION",
-                 help="Check against the DirectML of a Windows version, such as 22H2."),
+                 help="Check against the DirectML of a Windows release (\"11 22H2\") or build."),
 )  # fmt: skip
 _RUN: Final = (
     click.option("--input", "inputs", type=_to_file, multiple=True, metavar="NAME=FILE.npy",

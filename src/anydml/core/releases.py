@@ -19,31 +19,72 @@ class Release(NamedTuple):
         As ``"1.8.0"``.
     level : FeatureLevel
         The level that it introduced.
-    windows : str
-        The first version of Windows that contains a release of this level; empty if none does.
     """
 
     version: str
     level: FeatureLevel
-    windows: str = ""
+
+
+class Windows(NamedTuple):
+    """A release of Windows that contains DirectML.
+
+    Attributes
+    ----------
+    system : str
+        ``"10"`` or ``"11"``.
+    release : str
+        As ``"22H2"``.
+    build : str
+        The number of its build.
+    level : FeatureLevel
+        The level of the DirectML that it contains.
+    """
+
+    system: str
+    release: str
+    build: str
+    level: FeatureLevel
+
+    def __str__(self) -> str:
+        return f"{self.system} {self.release}"
 
 
 # From the project's list of releases; no release had levels 2_1 and 6_3 alone.
 _L = FeatureLevel
 RELEASES: Final = (
-    Release("1.0.0", _L.LEVEL_1_0, "Windows 10 1903"),
-    Release("1.1.0", _L.LEVEL_2_0, "Windows 10 2004"),
+    Release("1.0.0", _L.LEVEL_1_0),
+    Release("1.1.0", _L.LEVEL_2_0),
     Release("1.4.0", _L.LEVEL_3_0),
     Release("1.5.0", _L.LEVEL_3_1),
-    Release("1.6.0", _L.LEVEL_4_0, "Windows 11 21H2"),
+    Release("1.6.0", _L.LEVEL_4_0),
     Release("1.7.0", _L.LEVEL_4_1),
-    Release("1.8.0", _L.LEVEL_5_0, "Windows 11 22H2"),
+    Release("1.8.0", _L.LEVEL_5_0),
     Release("1.9.0", _L.LEVEL_5_1),
     Release("1.10.0", _L.LEVEL_5_2),
     Release("1.11.0", _L.LEVEL_6_0),
     Release("1.12.0", _L.LEVEL_6_1),
-    Release("1.13.0", _L.LEVEL_6_2, "Windows 11 24H2"),
+    Release("1.13.0", _L.LEVEL_6_2),
     Release("1.15.0", _L.LEVEL_6_4),
+)
+# A release that only switches on what the one before it contains has the same library.
+WINDOWS: Final = (
+    Windows("10", "1903", "18362", _L.LEVEL_1_0),
+    Windows("10", "1909", "18363", _L.LEVEL_1_0),
+    Windows("10", "2004", "19041", _L.LEVEL_2_0),
+    Windows("10", "20H2", "19042", _L.LEVEL_2_0),
+    Windows("10", "21H1", "19043", _L.LEVEL_2_0),
+    Windows("10", "21H2", "19044", _L.LEVEL_2_0),
+    Windows("10", "22H2", "19045", _L.LEVEL_2_0),
+    Windows("11", "21H2", "22000", _L.LEVEL_4_0),
+    Windows("11", "22H2", "22621", _L.LEVEL_5_0),
+    Windows("11", "23H2", "22631", _L.LEVEL_5_0),
+    Windows("11", "24H2", "26100", _L.LEVEL_6_2),
+    Windows("11", "25H2", "26200", _L.LEVEL_6_2),
+)
+_WINDOWS_FORM: Final = re.compile(
+    r"(?:WINDOWS\s*)?(?:(1[01])\b,?\s*)?"
+    r"(?:(?:VERSION\s+)?(\d{4}|\d\dH\d)|(?:BUILD\s+)?(?:10\.0\.)?(\d{5})(?:\.\d{1,6})?)?",
+    re.ASCII,
 )
 
 
@@ -74,19 +115,31 @@ def _minor(release: Release) -> int:
 def level_of_windows(version: str) -> FeatureLevel:
     """The feature level of the DirectML that a version of Windows contains.
 
+    Parameters
+    ----------
+    version : str
+        A system and its release, a release that one system alone has, or the number of a build.
+
     Examples
     --------
     >>> from anydml.core.releases import level_of_windows
-    >>> level_of_windows("22H2").suffix
+    >>> level_of_windows("11 22H2").suffix
     '5_0'
+    >>> level_of_windows("19045").suffix
+    '2_0'
     """
-    known = {release.windows.split()[-1]: release for release in RELEASES if release.windows}
-    found = known.get(version.upper().removeprefix("WINDOWS ").split(" ")[-1])
-    if found is None:
+    match = _WINDOWS_FORM.fullmatch(version.strip().upper())
+    parts = match.groups() if match else ()
+    given = {i: part for i, part in enumerate(parts) if part}
+    found = [item for item in WINDOWS if given and all(item[i] == given[i] for i in given)]
+    if len(found) != 1:
+        choices = ", ".join(map(str, found or WINDOWS))
+        build = "" if found else ", or the number of a build such as 22621"
         raise ArgumentError(
-            f"expected a version of Windows ({', '.join(known)}), got {short_repr(version)}"
+            f"expected a release of Windows that contains DirectML ({choices}{build}), got "
+            f"{short_repr(version)}"
         )
-    return found.level
+    return found[0].level
 
 
 def first_release(level: FeatureLevel) -> Release:
@@ -96,7 +149,7 @@ def first_release(level: FeatureLevel) -> Release:
 
 def first_windows(level: FeatureLevel) -> str:
     """The first version of Windows whose DirectML has a feature level; empty if none does."""
-    return next((r.windows for r in RELEASES if r.level >= level and r.windows), "")
+    return next((f"Windows {item}" for item in WINDOWS if item.level >= level), "")
 
 
 def describe(level: FeatureLevel) -> str:
