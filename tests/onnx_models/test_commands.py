@@ -64,19 +64,11 @@ def test_check_of_a_lower_level_names_nodes_and_what_accepts_them(capsys, writte
 
 def test_check_as_json_has_all_nodes(capsys, written):
     path = written(classifier())
-    status, out, _ = run(capsys, "check", path, "--json")
-    (report,) = json.loads(out)
-    assert status == 0
-    assert "free dimensions n" in report["warnings"][1]
-    nodes = {item["operator"]: item for item in report["nodes"]}
-    assert nodes["Conv"]["place"] == "alone"
-    assert nodes["Conv"]["code"] == "shape_not_known"
-    unknown = ("shape_not_known", "input_not_constant")
-    count = sum(item["code"] in unknown for item in report["nodes"])
-    assert report["warnings"][0].startswith(f"{count} nodes with unknown or empty tensors: the op")
     _, out, _ = run(capsys, "check", path, "--json", "--shape", "x=1,3,17,17")
     (report,) = json.loads(out)
-    assert report["summary"]["graph"] == 7
+    assert report["summary"] == {
+        "nodes": 7, "graphs": 1, "graph": 7, "alone": 0, "cpu": 0, "refused": 0, "unchecked": 0,
+    }  # fmt: skip
     assert report["minimum_feature_level"] == "5_1"
     assert report["minimum_directml"] == "1.9.0"
     (conv,) = [item for item in report["nodes"] if item["operator"] == "Conv"]
@@ -84,14 +76,63 @@ def test_check_as_json_has_all_nodes(capsys, written):
     assert {item["operator"] for item in report["removed"]} >= {"Shape", "Concat"}
 
 
+def test_unchecked_nodes_leave_no_level_and_nothing_good(capsys, written):
+    path = written(classifier())
+    status, out, _ = run(capsys, "check", path, "--json")
+    (report,) = json.loads(out)
+    assert (status, report["good"], report["minimum_feature_level"]) == (1, False, None)
+    nodes = {item["operator"]: item for item in report["nodes"]}
+    assert nodes["Conv"]["place"] == "alone"
+    assert nodes["Conv"]["code"] == "shape_not_known"
+    count = sum(not item["checked"] for item in report["nodes"])
+    assert report["summary"]["unchecked"] == count
+    assert report["warnings"][0].startswith(f"{count} nodes not checked ('conv' (Conv), ")
+    assert report["warnings"][1] == "Input 'x' has free dimensions n"
+    status, out, _ = run(capsys, "check", path)
+    assert status == 1
+    assert "Lowest feature level" not in out
+    assert "Give --dim n=1 or --shape x=1,3,17,17" in out
+
+
+def test_a_clean_report_says_what_to_give_for_other_machines(capsys, written):
+    path = written(classifier())
+    status, out, _ = run(capsys, "check", path, "--dim", "n=1")
+    assert status == 0
+    assert '(--windows "11 24H2" or later, and --directml 1.9.0 or later, accept the model)' in out
+    for options, status in (
+        (("--windows", "11 24H2"), 0), (("--windows", "11 23H2"), 1), (("--directml", "1.9.0"), 0),
+        (("--directml", "1.8"), 1),
+    ):  # fmt: skip
+        assert run(capsys, "check", path, "--dim", "n=1", *options)[0] == status
+    _, out, _ = run(capsys, "check", written(attention()))
+    assert "(no Windows alone, and --directml 1.15.0 or later, accept the model)" in out
+
+
 def test_nodes_that_wait_for_a_dimension_have_no_line(capsys, written):
     nodes = [node("Relu", ["x"], ["y"]), node("Reluu", ["y"], ["z"])]
     path = written(model_of(nodes, {"x": (FLOAT, ["n"])}, {"z": FLOAT}))
     status, out, _ = run(capsys, "check", path)
-    assert status == 0
-    assert "'y' (Relu)" not in out
-    assert "'z' (Reluu): cpu" in out
-    assert "Nodes that wait for them have no line (--json has all)" in out
+    assert status == 1
+    assert "'y' (Relu):" not in out
+    assert "'z' (Reluu): refused" in out
+    assert "Nodes that wait for a size have no line (--json has all)" in out
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [(["n", 3], "--dim n=1 or --shape x=1,3"), ([None, 3], "--shape x=1,3"),
+     (["a b", "n"], "--dim 'a b=1' --dim n=1 or --shape x=1,1"), (None, "--shape x=1,3,224,224")],
+)  # fmt: skip
+def test_the_options_for_free_dimensions_name_them(capsys, written, shape, options):
+    path = written(model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, [1])}, {"y": FLOAT}))
+    model = onnx.load(path)
+    kind = oh.make_tensor_type_proto(FLOAT, shape)
+    model.graph.input[0].type.CopyFrom(kind)
+    written(model)
+    for command in (("check",), ("run", "--random", "0"), ("convert", "-o", "out.json")):
+        status, out, err = run(capsys, command[0], path, *command[1:])
+        assert status == 1
+        assert f"Give {options} (dims= or shapes=)" in out + err
 
 
 def test_check_of_a_file_that_is_no_model(capsys, written, tmp_path):
@@ -99,7 +140,9 @@ def test_check_of_a_file_that_is_no_model(capsys, written, tmp_path):
     status, _, err = run(capsys, "check", "broken.onnx")
     assert status == 1
     assert "Expected an ONNX model, got 'broken.onnx'" in err
-    status, out, _ = run(capsys, "check", "broken.onnx", written(classifier()), "--json")
+    status, out, _ = run(
+        capsys, "check", "broken.onnx", written(classifier()), "--json", "--dim", "n=1"
+    )
     assert status == 1
     assert [item["good"] for item in json.loads(out)] == [False, True]
 
@@ -240,7 +283,7 @@ def test_all_names_that_a_model_lacks_are_reported(capsys, written, tmp_path):
 def test_an_operator_that_onnx_lacks_gets_a_suggestion(capsys, written):
     model = model_of([node("Reluu", ["x"], ["y"])], {"x": (FLOAT, [2])}, {"y": FLOAT})
     status, out, _ = run(capsys, "check", written(model))
-    assert status == 0
+    assert status == 1
     assert "has no 'Reluu' in the installed version of ONNX; did you mean 'Relu'?" in out
     assert "Lowest feature level" not in out  # of no operator
 
@@ -262,7 +305,9 @@ def test_sequences_and_subgraphs_are_checked_but_not_run(capsys, written):
     ]
     outputs = {"y": FLOAT, "z": FLOAT}
     path = written(model_of(nodes, {"x": (FLOAT, [2])}, outputs, {"n": np.int64(2)}))
-    assert run(capsys, "check", path)[0] == 0
+    status, out, _ = run(capsys, "check", path)
+    assert status == 1
+    assert "3 nodes not checked ('s' (SequenceConstruct), 'y' (ConcatFromSequence), 'repeat'" in out
     status, _, err = run(capsys, "run", path, "--random", "1")
     assert status == 1
     assert err.count("anydml checks such a node, but does not run it.") == 3

@@ -123,7 +123,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_nodes_are_refused(name):
-    with pytest.raises(dml.ModelError, match="Node"):
+    with pytest.raises(dml.ModelError, match=r"Node|Operators of ai\.onnx"):
         dml.read_onnx(DAMAGED[name])
 
 

@@ -279,7 +279,7 @@ def check(
 
     Of an ONNX model: where ONNX Runtime's DirectML provider would run each node and why, the rules
     that DirectML's operators break, and the DirectML and Windows that accept them. The exit status
-    is 1 if DirectML would refuse a node.
+    is 1 if a node is refused, or if its shapes or constants are known only in a run.
     """
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read only once")

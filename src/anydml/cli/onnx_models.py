@@ -236,7 +236,8 @@ def run_onnx(
         path, shapes={**known, **dict(shapes)}, dims=dict(dims), as_onnxruntime=exact,
         memory_limit=limits.memory_limit,
     )  # fmt: skip
-    _check_memory(model, limits)
+    if problems := model.memory_problems():
+        raise ModelError(*problems)
     arrays = _inputs(model, given, seed)
     wanted = _wanted(model, expect_all)
     for name, _ in expected:
@@ -276,15 +277,6 @@ def _compare(
     return found.first is None
 
 
-def _check_memory(model: OnnxModel, limits: Limits) -> None:
-    size = sum(value.nbytes for value in model.graph.values.values())
-    if size > limits.memory_limit:
-        raise ModelError(
-            f"Expected tensors of at most {limits.memory_limit} bytes together (--memory-limit), "
-            f"got {size}."
-        )
-
-
 def _inputs(model: OnnxModel, given: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
     unknown = [name for name in given if name not in model.inputs]
     if unknown:
@@ -294,10 +286,9 @@ def _inputs(model: OnnxModel, given: Mapping[str, Any], seed: int | None) -> dic
     if missing and seed is None:
         names = ", ".join(map(repr, missing))
         raise click.UsageError(f"expected --input NAME=FILE.npy or --random SEED for {names}")
-    free = model.free_dimensions()
+    free = model.input_problems()
     if free:
-        raise ModelError(*(f"{text[0].upper()}{text[1:]}." for text in free),
-                         "Give --shape NAME=1,3,224,224 or --dim NAME=1.")  # fmt: skip
+        raise ModelError(*free)
     generator = np.random.default_rng(seed)
     made = {name: _random(model.inputs[name], generator) for name in missing}
     return {**given, **made}

@@ -16,7 +16,7 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ModelError
 from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed
-from anydml.onnx.read import Source, constants_of, load_onnx, subgraphs
+from anydml.onnx.read import Source, check_opsets, constants_of, load_onnx, subgraphs
 from anydml.onnx.shapes import infer, node_errors, type_of, value_of
 from anydml.onnx.types import SEQUENCE, Value, is_plain
 
@@ -79,6 +79,7 @@ class _Cleaner:
         self._kept: set[str] = set()
         self._read: set[str] = set()
         self._expanded = 0
+        self._problems: list[str] = []
         self._folding = Folding(self._graph.values, source.memory_limit)
 
     def cleaned(self) -> Graph:
@@ -109,6 +110,8 @@ class _Cleaner:
         self._read = self._kept | _names_read(graph)
         declared = {item.name: item for item in (*graph.value_info, *graph.output)}
         self._body(graph.node, scope, self._source.opsets, "", 0, declared)
+        if self._problems:
+            raise ModelError(*self._problems)
         for item in graph.output:
             if item.name not in scope:
                 raise ModelError(
@@ -266,11 +269,12 @@ class _Cleaner:
             return self._source.sparse_array(item.sparse_tensor, where)
         try:
             value = self._onnx.helper.get_attribute_value(item)
+            if item.type == kinds.STRINGS:
+                return [text.decode() for text in value]
+            value = value.decode() if isinstance(value, bytes) else value
         except ValueError as error:
             raise ModelError(f"Node {short_repr(label)}: {item.name}: {error}.") from None
-        if item.type in (kinds.INTS, kinds.FLOATS):
-            return list(value)
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        return list(value) if item.type in (kinds.INTS, kinds.FLOATS) else value
 
     # What is removed
 
@@ -376,6 +380,7 @@ class _Cleaner:
                     nodes[i].input[at] = ""
         inner = {name: unique for name, unique in inner.items() if unique}
         imported = {_domain(item.domain): item.version for item in body.opset_import}
+        check_opsets(imported)
         if node.schema is not None:  # a body of the standard need not say what it uses
             imported = {"": self._onnx.defs.onnx_opset_version(), **opsets, **imported}
         count = len(node.proto.output)
@@ -442,7 +447,14 @@ class _Cleaner:
 
     def _infer(self, node: Node, declared: Mapping[str, Any]) -> list[Value]:
         operands = [self._graph.values[name] if name else None for name in node.inputs]
-        found = infer(node, operands, self._schemaless, self._source.proto.ir_version)
+        found = None
+        try:
+            with node_errors(node.name, node.title):
+                found = infer(node, operands, self._schemaless, self._source.proto.ir_version)
+        except (
+            ModelError
+        ) as error:  # the outputs are not known to later nodes, which may be wrong too
+            self._problems += error.problems
         values = []
         for i, name in enumerate(node.outputs):
             known = found[i] if found is not None and i < len(found) else ("", None)

@@ -375,7 +375,7 @@ def _quantized_attention_query(node: Any, _: Operands) -> str:
 
 
 def _sigmoid_query(node: Any, inputs: Operands) -> str:
-    return "" if len(inputs) > 4 and all(inputs) else "it needs both zero points"
+    return "" if len(inputs) > 4 and all(inputs) else "a missing zero point"
 
 
 _T: Final = f"T={FLOATS}"
@@ -399,65 +399,67 @@ def _row(
 
 
 CONTRIB: Final = (
-    _row("ConvTransposeWithDynamicPads", _T, "T T - T -> T",
+    _row("ConvTransposeWithDynamicPads", _T, "T T -? T? -> T",
          windows.convolution("BACKWARD", bias=3, pads=2), _transposed, constants={1: (2,)}),
-    _row("MultiHeadAttention", f"T={FLOATS}; M=i32", "T T T T M T T T -> T T T",
+    _row("MultiHeadAttention", f"T={FLOATS}; M=i32", "T T? T? T? M? T? T? T? -> T T T",
          attention.multihead_attention, _attended),
-    _row("Attention", f"T={FLOATS}; M=i32", "T T T M T T M -> T T", attention.attention,
+    _row("Attention", f"T={FLOATS}; M=i32", "T T T? M? T? T? M? -> T T", attention.attention,
          _self_attended, query=_attention_query),
     _row("QAttention", f"T1=u8 i8; T2=u8 i8; T3={FLOATS}; T4=i32",
-         "T1 T2 T3 T3 T3 T4 T1 T2 T3 -> T3 T3", attention.quantized_attention, _self_attended,
+         "T1 T2 T3 T3 T3 T4? T1? T2? T3? -> T3 T3", attention.quantized_attention, _self_attended,
          query=_quantized_attention_query),
     _row("GroupQueryAttention", f"T={FLOATS}; M=i32",
-         "T T T T T M M T T I T T S S T T M -> T T T T", attention.grouped_attention, _grouped,
-         constants={1: (6,)}),
+         "T T? T? T? T? M M T? T? I? T? T? S? S? T? T? M? -> T T T T",
+         attention.grouped_attention, _grouped, constants={1: (6,)}),
     _row("RotaryEmbedding", f"T={FLOATS}; M=i64", "T M T T -> T", attention.rotary_embedding),
-    _row("NhwcConv", _T, "T T T -> T", windows.nhwc_convolution, _convolved(True)),
-    _row("QuantizeLinear", "T1=f16 f32 i32; T2=u8 i8", "T1 - T2 -> T2",
+    _row("NhwcConv", _T, "T T T? -> T", windows.nhwc_convolution, _convolved(True)),
+    _row("QuantizeLinear", "T1=f16 f32 i32; T2=u8 i8", "T1 - T2? -> T2",
          quantized.linear("QUANTIZE"), _quantize),
-    _row("DequantizeLinear", "T1=u8 i8 i32; T2=f16 f32", "T1 T2 T1 -> T2",
+    _row("DequantizeLinear", "T1=u8 i8 i32; T2=f16 f32", "T1 T2 T1? -> T2",
          quantized.linear("DEQUANTIZE"), _dequantize),
     _row("Gelu", _T, "T -> T", unary("ACTIVATION_GELU")),
     _row("BiasGelu", _T, "T T -> T", bias_gelu),
-    _row("FastGelu", _T, "T T -> T", bias_gelu),
+    _row("FastGelu", _T, "T T? -> T", bias_gelu),
     _row("FusedMatMul", _T, "T T -> T", matrices.fused_matmul, _product(0, 1, _type_of(0))),
     _row("FusedMatMulActivation", _T, "T T -> T", matrices.fused_matmul,
          _product(0, 1, _type_of(0))),
-    _row("DynamicQuantizeMatMul", "T1=f32; T2=u8 i8", "T1 T2 T1 T2 T1 -> T1",
+    _row("DynamicQuantizeMatMul", "T1=f32; T2=u8 i8", "T1 T2 T1 T2? T1? -> T1",
          matrices.dynamic_quantized_product, _product(0, 1, _type_of(0))),
-    _row("QLinearSigmoid", _EIGHT, "T - T - T -> T", quantized.quantized_sigmoid,
+    _row("QLinearSigmoid", _EIGHT, "T - T? - T? -> T", quantized.quantized_sigmoid,
          query=_sigmoid_query),
-    _row("QLinearConcat", "TF=f32; T8=u8 i8; TV=u8 i8 f32", "TF T8 TV -> T8",
+    _row("QLinearConcat", "TF=f32; T8=u8 i8; TV=u8 i8 f32", "TF T8 TV* -> T8",
          quantized.quantized_concat, _concat),
-    _row("QLinearAveragePool", _EIGHT, "T - T - T -> T", windows.quantized_pooling(False),
+    _row("QLinearAveragePool", _EIGHT, "T - T? - T? -> T", windows.quantized_pooling(False),
          _pool(False)),
     _row("QLinearGlobalAveragePool", _EIGHT, "T - T - T -> T", windows.quantized_pooling(True),
          _pool(True)),
-    _row("QLinearAdd", "T=i8 u8", "T - T T - T - T -> T", quantized.quantized_add, _pair(0, 3)),
-    _row("MatMulIntegerToFloat", "T1=u8 i8; T2=u8 i8; T3=f16 f32", "T1 T2 T3 T3 T1 T2 T3 -> T3",
+    _row("QLinearAdd", "T=i8 u8", "T - T? T - T? - T? -> T", quantized.quantized_add, _pair(0, 3)),
+    _row("MatMulIntegerToFloat", "T1=u8 i8; T2=u8 i8; T3=f16 f32", "T1 T2 T3 T3 T1? T2? T3? -> T3",
          matrices.integer_product_to_float, _product(0, 1, _first_scale)),
-    _row("SkipLayerNormalization", _T, "T T T T T -> T - - T", skip_normalization(True), _skipped,
+    _row("SkipLayerNormalization", _T, "T T T T? T? -> T - - T", skip_normalization(True), _skipped,
          query=_skip_query),
-    _row("SkipSimplifiedLayerNormalization", _T, "T T T T -> T - - T", skip_normalization(False),
+    _row("SkipSimplifiedLayerNormalization", _T, "T T T T? -> T - - T", skip_normalization(False),
          _skipped, query=_skip_query),
-    _row("EmbedLayerNormalization", _T, "T1 T1 T T T T T T1 T1 -> T T1 T",
+    _row("EmbedLayerNormalization", _T, "T1 T1? T T T? T T T1? T1? -> T T1 T",
          normalization.embedding_normalization, _embedded),
     _row("GroupNorm", f"T={FLOATS}; M={FLOATS}", "T M M -> T", normalization.group_normalization),
     _row("BiasSplitGelu", _T, "T T -> T", bias_split_gelu, _halved),
     _row("BiasAdd", _T, "T T T -> T", bias_add),
     _row("QuickGelu", _T, "T -> T", quick_gelu),
-    _row("MatMulNBits", "T1=f16 f32; T2=u8", "T1 T2 T1 T3 T4 T1 -> T1", quantized.matmul_in_blocks,
-         _in_blocks, query=_blocks_query),
+    _row("MatMulNBits", "T1=f16 f32; T2=u8", "T1 T2 T1 T3? T4? T1? -> T1",
+         quantized.matmul_in_blocks, _in_blocks, query=_blocks_query),
 )  # fmt: skip
 """The rows of com.microsoft."""
 
-SHAPES: Final[Mapping[str, Callable[[Any, Operands], Found]]] = {
-    "FusedConv": _convolved(False),
-    "FusedGemm": _sum_of_product(1, _type_of(0)),
-    "QEmbedLayerNormalization": _embedded,
-    "QGemm": _sum_of_product(3, _quantized_type),
-    "QLinearLeakyRelu": _same,
-    "QLinearMul": _pair(0, 3),
-    "QLinearSoftmax": _same,
-}
-"""Types and shapes of operators of com.microsoft for which the provider has no kernel."""
+OTHERS: Final[Mapping[str, tuple[str, Callable[[Any, Operands], Found]]]] = {
+    "FusedConv": ("T T T? T?", _convolved(False)),
+    "FusedGemm": ("T T T?", _sum_of_product(1, _type_of(0))),
+    "QEmbedLayerNormalization": (
+        "T1 T1? T2 T2 T2? T2 T2 T1? T T T? T T T2 T2 T2? T2 T2", _embedded),
+    "QGemm": ("TA T TA TB T TB TC? T? TYZ?", _sum_of_product(3, _quantized_type)),
+    "QLinearLeakyRelu": ("T - T? - T?", _same),
+    "QLinearMul": ("T - T? T - T? - T?", _pair(0, 3)),
+    "QLinearSoftmax": ("T - T? - T", _same),
+}  # fmt: skip
+"""Operators of com.microsoft for which the provider has no kernel: type parameters of inputs, and
+types and shapes of outputs."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from ctypes import string_at
 from importlib.util import find_spec
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from anydml.core._json import short_repr
-from anydml.core.errors import ModelError
-from anydml.onnx.nodes import Node
+from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.extras import name_missing_package
+from anydml.models.document import visible
+from anydml.onnx.nodes import Graph, Node
 from anydml.onnx.read import load_onnx
-from anydml.onnx.shapes import tensor_of
+from anydml.onnx.shapes import tensor_of, type_of
+from anydml.onnx.table import operand_names
 from anydml.onnx.types import (
+    SEQUENCE,
     Array,
     Value,
     is_plain,
@@ -25,11 +30,114 @@ from anydml.onnx.types import (
     type_number,
     unpacked,
 )
+from anydml.onnx.verdict import Judged
+
+_CODE: Final = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : | node with name ''")
+_LONGEST: Final = 1000
+"""Characters of a message of ONNX Runtime."""
+
+_LARGE: Final = 2**24
+"""Bytes of constants from which nodes are asked about in a session of their own."""
+
+_MOST_REFUSED: Final = 20
+"""Refused nodes that are looked for."""
 
 
 def is_available() -> bool:
     """Whether ONNX Runtime is installed."""
     return find_spec("onnxruntime") is not None
+
+
+def refuse_without_kernel(judged: Iterable[Judged], graph: Graph) -> None:
+    """Refuse nodes on the CPU that ONNX Runtime refuses there, if it is installed."""
+    waiting: dict[Any, list[Judged]] = {}
+    for item in judged:
+        values = [graph.values[name] for name in item.node.inputs if name]
+        known = all(value.type not in ("", SEQUENCE) for value in values)
+        if known and item.is_on_cpu and not item.node.has_subgraphs:
+            waiting.setdefault((item.node.domain, item.node.opset), []).append(item)
+    if not waiting or not is_available():
+        return
+    left = _MOST_REFUSED
+    groups = [group for items in waiting.values() for group in _groups(items, graph)]
+    while groups and left:
+        group = groups.pop()
+        nodes = [(item.node, [graph.values.get(name) for name in item.node.inputs])
+                 for item in group]  # fmt: skip
+        try:
+            _session(nodes, lambda value: value.data is not None, thorough=False)
+        except Exception as error:  # ONNX Runtime's exceptions have no public base
+            half = len(group) // 2
+            groups += [group[half:], group[:half]] if half else []
+            if not half:
+                left -= 1
+                (item,) = group
+                item.place, item.code, item.is_checked = "refused", "no_kernel_on_cpu", True
+                item.reason = f"ONNX Runtime refuses it on the CPU, too: {_message(error)}"
+
+
+def _groups(items: Sequence[Judged], graph: Graph) -> Iterable[list[Judged]]:
+    small: list[Judged] = []
+    size = 0
+    for item in items:
+        constants = [graph.values[name] for name in item.node.inputs if name]
+        own = sum(value.data.nbytes for value in constants if value.data is not None)
+        if size + own > _LARGE and small:
+            yield small
+            small, size = [], 0
+        small.append(item)
+        size += own
+    yield small
+
+
+def _message(error: Exception) -> str:
+    """The message of an exception of ONNX Runtime on one line, without what begins each."""
+    return visible(_CODE.sub("", " ".join(str(error).split()))[:_LONGEST])
+
+
+def _session(
+    nodes: Sequence[tuple[Node, Sequence[Value | None]]],
+    is_constant: Callable[[Value], bool],
+    thorough: bool,
+) -> Any:
+    """A session of nodes that are not connected; names of the tensors of several have a prefix."""
+    with name_missing_package("nodes on the CPU", "anydml[onnxruntime]"):
+        import onnxruntime
+    onnx = load_onnx()
+    graph = onnx.GraphProto(name="nodes")
+    for i, (node, inputs) in enumerate(nodes):
+        prefix = f"{i}/" if len(nodes) > 1 else ""
+        proto = graph.node.add()
+        proto.CopyFrom(node.proto)
+        proto.name = ""
+        del proto.input[:], proto.output[:]
+        proto.input.extend(name and f"{prefix}{name}" for name in operand_names(node))
+        proto.output.extend(name and f"{prefix}{name}" for name in node.outputs)
+        for value in {value.name: value for value in inputs if value is not None}.values():
+            name = f"{prefix}{value.name}"
+            if is_constant(value):
+                tensor = graph.initializer.add()
+                tensor.CopyFrom(tensor_of(value, onnx))
+                tensor.name = name
+            else:
+                known = value if not thorough else Value("", value.type)
+                graph.input.append(onnx.helper.make_value_info(name, type_of(known, onnx)))
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
+    first = nodes[0][0]
+    opsets = [onnx.helper.make_opsetid(first.domain, first.opset)]
+    if first.domain:
+        opsets.append(onnx.helper.make_opsetid("", 17))
+    model = onnx.helper.make_model(graph, opset_imports=opsets)
+    model.ir_version = min(model.ir_version, 10)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if not thorough:
+        levels = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = levels.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
 
 class CpuNode:
@@ -48,46 +156,19 @@ class CpuNode:
     def __init__(
         self, node: Node, inputs: Sequence[Value | None], constants: Collection[str]
     ) -> None:
-        import onnxruntime
-
-        onnx = load_onnx()
-        proto = onnx.NodeProto()
-        proto.CopyFrom(node.proto)
-        del proto.input[:]
-        proto.input.extend(node.inputs)
-        del proto.output[:]
-        proto.output.extend(node.outputs)
         self._names = {
             value.name for value in inputs if value is not None and value.name not in constants
         }
-        declared, initializers = {}, {}
-        for value in inputs:
-            if value is None:
-                continue
-            if value.name in constants:
-                initializers[value.name] = tensor_of(value, onnx)
-            else:
-                kind = onnx.helper.make_tensor_type_proto(type_number(value.type), None)
-                declared[value.name] = onnx.helper.make_value_info(value.name, kind)
-        results = [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in node.outputs if n]
-        graph = onnx.helper.make_graph(
-            [proto], "node", list(declared.values()), results, list(initializers.values())
-        )
-        opsets = [onnx.helper.make_opsetid(node.domain, node.opset)]
-        if node.domain:
-            opsets.append(onnx.helper.make_opsetid("", 17))
-        model = onnx.helper.make_model(graph, opset_imports=opsets)
-        model.ir_version = min(model.ir_version, 10)
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
         self._label = f"Node {short_repr(node.name)} ({node.title})"
         self._outputs = list(node.outputs)
         try:
-            self._session = onnxruntime.InferenceSession(
-                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            self._session = _session(
+                [(node, inputs)], lambda value: value.name in constants, thorough=True
             )
-        except Exception as error:  # ONNX Runtime's exceptions have no public base
-            raise ModelError(f"{self._label}: ONNX Runtime refuses it: {error}") from None
+        except AnyDMLError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{self._label}: ONNX Runtime refuses it: {_message(error)}") from None
 
     def __call__(self, inputs: Sequence[Value | None]) -> list[Array]:
         """The outputs for some inputs."""
@@ -95,7 +176,8 @@ class CpuNode:
         try:
             found = iter(self._session.run_with_ort_values(None, feeds))
         except Exception as error:
-            raise ModelError(f"{self._label}: ONNX Runtime fails: {error}") from None
+            message = _message(error)
+            raise ModelError(f"{self._label}: ONNX Runtime fails: {message}") from None
         return [_array(next(found)) if name else np.empty(0) for name in self._outputs]
 
 

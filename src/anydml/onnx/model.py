@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,11 +14,12 @@ from anydml.core.errors import ArgumentTypeError, ModelError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.graphs.desc import GraphDesc
 from anydml.onnx.cleanup import clean
+from anydml.onnx.cpu import refuse_without_kernel
 from anydml.onnx.nodes import Graph, Removed
 from anydml.onnx.partition import Partition, partitions
 from anydml.onnx.read import Source, read_bytes, read_file, read_proto
 from anydml.onnx.table import infer_without_schema
-from anydml.onnx.types import Value
+from anydml.onnx.types import NO_NUMBERS, Value
 from anydml.onnx.verdict import Judged, judge
 from anydml.ops._descriptor import Descriptor
 
@@ -86,13 +88,20 @@ class OnnxModel:
     @cached_property
     def verdicts(self) -> list[Judged]:
         """Where the provider runs the nodes, at the latest feature level."""
-        return judge(self.graph, LATEST, True)
+        return self._judged(LATEST, True)
+
+    def verdicts_at(self, level: FeatureLevel) -> list[Judged]:
+        """Where the provider runs the nodes at a feature level."""
+        return self.verdicts if level is LATEST else self._judged(level, True)
 
     def judged_for_run(self, level: FeatureLevel) -> list[Judged]:
         """How a run computes the nodes at a feature level."""
-        if level is LATEST and self.exact:
-            return self.verdicts
-        return judge(self.graph, level, self.exact)
+        return self.verdicts_at(level) if self.exact else self._judged(level, False)
+
+    def _judged(self, level: FeatureLevel, exact: bool) -> list[Judged]:
+        found = judge(self.graph, level, exact)
+        refuse_without_kernel(found, self.graph)
+        return found
 
     @cached_property
     def nodes(self) -> tuple[OnnxNode, ...]:
@@ -153,6 +162,35 @@ class OnnxModel:
             if value.sizes is None
         ]
 
+    def input_problems(self) -> list[str]:
+        """List why no arrays can be bound to the inputs, and what to do."""
+        free = [f"{text[0].upper()}{text[1:]}." for text in self.free_dimensions()]
+        hint = [f"Give {self.size_options()} (dims= or shapes=)."] if free else []
+        types = [f"Input {short_repr(value.name)}: expected a tensor of numbers, got "
+                 f"{value.type or 'none'}." for value in self.graph.inputs
+                 if value.type in NO_NUMBERS]  # fmt: skip
+        return [*free, *hint, *types]
+
+    def memory_problems(self) -> list[str]:
+        """List why the tensors exceed the memory limit of `read_onnx`."""
+        size, limit = sum(v.nbytes for v in self.graph.values.values()), self.source.memory_limit
+        rule = f"Expected tensors of at most {limit} bytes together (--memory-limit), got {size}."
+        return [rule] if size > limit else []
+
+    def size_options(self) -> str:
+        """The options that give free dimensions sizes, as ``--dim batch=1 or --shape x=1,3``."""
+        waiting = [value for value in self.graph.inputs if value.sizes is None]
+        shapes = [(value.name, value.shape or (None, 3, 224, 224)) for value in waiting]
+        names = {size: None for _, shape in shapes for size in shape if isinstance(size, str)}
+        dims = " ".join(f"--dim {shlex.quote(f'{name}=1')}" for name in names)
+        sizes = [
+            shlex.quote(f"{name}={','.join(str(s if isinstance(s, int) else 1) for s in shape)}")
+            for name, shape in shapes
+        ]
+        shape = " ".join(f"--shape {text}" for text in sizes)
+        complete = all(None not in (value.shape or (None,)) for value in waiting)
+        return f"{dims} or {shape}" if complete else shape
+
     def check(self, feature_level: FeatureLevel | str = LATEST) -> list[Violation]:
         """Every rule that an operator breaks, with the name of its node.
 
@@ -162,7 +200,7 @@ class OnnxModel:
             As ``"5_0"``.
         """
         level = FeatureLevel.parse(feature_level)
-        found = self.verdicts if level is LATEST else judge(self.graph, level, True)
+        found = self.verdicts_at(level)
         return [violation for item in found for violation in item.violations]
 
     def compile(self, device: Device, outputs: Sequence[str] = ()) -> CompiledModel:

@@ -140,7 +140,7 @@ def _hardware(desc: Descriptor) -> Iterator[str]:
 
 def notes(item: Judged, graph: Graph) -> list[str]:
     """List the provider's known mistakes and the limits of drivers for a node that runs."""
-    if item.place == "cpu":
+    if item.place == "cpu" or item.row is None:
         return []
     note = _BY_OPERATOR.get(item.node.operator)
     found = note(item, graph) if callable(note) else note

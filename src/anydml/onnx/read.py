@@ -254,8 +254,20 @@ def read_proto(proto: Any, name: str, folder: Folder | None, memory_limit: int) 
     for item in proto.opset_import:
         source.opsets.setdefault("" if item.domain == "ai.onnx" else item.domain, item.version)
     source.opsets.setdefault("", 1)
+    check_opsets(source.opsets)
     source.constants = constants_of(source, proto.graph)
     return source
+
+
+def check_opsets(opsets: Mapping[str, int]) -> None:
+    """Raise for versions of domains that no model can have."""
+    newest = load_onnx().defs.onnx_opset_version()
+    for domain, version in opsets.items():
+        if version < 1 or (not domain and version > newest):
+            accepted = "at least 1" if domain else f"1..{newest} (of the installed `onnx`)"
+            raise ModelError(
+                f"Operators of {domain or 'ai.onnx'}: expected version {accepted}, got {version}."
+            )
 
 
 def constants_of(source: Source, graph: Any) -> dict[str, Value]:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final
 from anydml.core._json import counted, short_repr
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.problems import Problem
-from anydml.core.releases import describe, first_release, first_windows
+from anydml.core.releases import WINDOWS, describe, first_release, first_windows
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.notes import notes
 from anydml.onnx.partition import stages
-from anydml.onnx.verdict import Judged, judge
+from anydml.onnx.verdict import Judged
 from anydml.ops._deviations import deviations_of
 
 LOWEST_DEVICE: Final = FeatureLevel.LEVEL_5_0
@@ -66,22 +66,25 @@ class Report:
         self.unreadable: tuple[str, ...] = ()
         self.model = model
         self.level = level
-        self.judged = model.verdicts if level is LATEST else judge(model.graph, level, True)
+        self.judged = model.verdicts_at(level)
         self._lowest = {item.node.name: _lowest(item) for item in self.judged}
+        self.unchecked = [item for item in self.judged if not item.is_checked]
 
     @property
     def good(self) -> bool:
-        """Whether DirectML refuses no node."""
-        return not any(item.place == "refused" for item in self.judged)
+        """Whether every node is checked, and none refused."""
+        stops = self.unchecked or self.model.input_problems() or self.model.memory_problems()
+        return not stops and not any(item.place == "refused" for item in self.judged)
 
     @property
     def lowest(self) -> FeatureLevel | None:
-        """The lowest level that accepts all operators; None if no level does."""
-        levels = [level for item in self.judged if item.descriptors
-                  for level in [self._lowest[item.node.name]]]  # fmt: skip
-        if any(level is None for level in levels):
+        """The lowest level that accepts all operators; None if none does, or not all are known."""
+        found = [self._lowest[item.node.name] for item in self.judged
+                 if item.descriptors or item.place == "refused"]  # fmt: skip
+        levels = [level for level in found if level is not None]
+        if len(levels) < len(found) or self.unchecked:
             return None
-        return max((level for level in levels if level is not None), default=min(FeatureLevel))
+        return max(levels, default=min(FeatureLevel))
 
     def graph_count(self) -> int:
         """How many graphs the provider makes."""
@@ -96,14 +99,15 @@ class Report:
     def warnings(self) -> list[str]:
         """List warnings about the whole model."""
         found = [*self.model.source.warnings]
-        unchecked = sum(item.on_device and not (item.static or item.descriptors)
-                        for item in self.judged if item.place != "cpu")  # fmt: skip
-        if unchecked:
+        if self.unchecked:
+            names = [f"{short_repr(item.node.name)} ({item.node.title})" for item in self.unchecked]
+            more = ", …" if len(names) > _MOST_NAMES else ""
             found.append(
-                f"{counted(unchecked, 'node')} with unknown or empty tensors: the operators are "
-                "not checked, and count for no feature level"
+                f"{counted(len(names), 'node')} not checked ({', '.join(names[:_MOST_NAMES])}{more}"
+                "): their shapes, constants or bodies are not known, so no feature level is"
             )
-        found += self.model.free_dimensions()
+        problems = [*self.model.input_problems(), *self.model.memory_problems()]
+        found += [text.removesuffix(".") for text in problems]
         if self.level < LOWEST_DEVICE:
             found.append(
                 f"ONNX Runtime's provider creates its device at level {LOWEST_DEVICE.suffix} or "
@@ -119,10 +123,7 @@ class Report:
         for warning in self.warnings():
             yield f"Warning: {warning}."
         if self.model.free_dimensions():
-            yield (
-                "  Give --shape NAME=1,3,224,224 or --dim NAME=1; dimensions are not guessed. "
-                "Nodes that wait for them have no line (--json has all)."
-            )
+            yield "  Nodes that wait for a size have no line (--json has all); none is guessed."
         yield from self._summary()
 
     def _node_lines(self, item: Judged) -> Iterator[str]:
@@ -134,7 +135,7 @@ class Report:
         yield f"{name}: {item.place}" + (f": {item.reason}" if item.reason else "")
         for violation in item.violations:
             yield f"  {violation}"
-        if item.place == "refused":
+        if item.violations:
             lowest = self._lowest[item.node.name]
             accepted = "none" if lowest is None else describe(lowest)
             yield f"  Lowest feature level that accepts it: {accepted}"
@@ -159,10 +160,12 @@ class Report:
             f"the CPU, {counts['refused']} refused (feature level {self.level.suffix})"
         )
         lowest = self.lowest
-        if lowest is None:
-            yield "No feature level accepts the model"
-        elif any(item.descriptors for item in self.judged):
+        if lowest is not None and any(item.descriptors for item in self.judged):
             yield f"Lowest feature level that accepts the operators: {describe(lowest)}"
+            if self.good and self.level is LATEST:
+                yield _other_machines(lowest)
+        elif not self.unchecked and not self.good:
+            yield "No feature level accepts the model"
         yield f"Note: {_LATER}."
 
     def as_json(self) -> dict[str, Any]:
@@ -179,6 +182,7 @@ class Report:
                 "nodes": len(self.judged),
                 "graphs": self.graph_count(),
                 **{place: counts[place] for place in ("graph", "alone", "cpu", "refused")},
+                "unchecked": len(self.unchecked),
             },
             "warnings": self.warnings(),
             "nodes": [self._node_json(item) for item in self.judged],
@@ -195,6 +199,7 @@ class Report:
             "operator": item.node.title,
             "version": item.node.version,
             "place": item.place,
+            "checked": item.is_checked,
             "code": item.code or None,
             "reason": item.reason or None,
             "operators": [desc.NAME for desc in item.descriptors],
@@ -212,6 +217,17 @@ class Report:
                 for violation in item.violations
             ],
         }
+
+
+def _other_machines(lowest: FeatureLevel) -> str:
+    """Say with which options a model is checked for a machine other than one with the latest."""
+    release = next((str(item) for item in WINDOWS if item.level >= lowest), "")
+    windows = f'--windows "{release}" or later' if release else "no Windows alone"
+    return (
+        f"This is checked for level {LATEST.suffix}, which no Windows contains: give the --windows "
+        f"or --directml of your machine ({windows}, and --directml {first_release(lowest).version} "
+        "or later, accept the model)"
+    )
 
 
 def _observed(item: Judged) -> list[str]:

@@ -110,17 +110,14 @@ def _lowered(model: OnnxModel) -> tuple[GraphDesc, Weights]:
 
 def _refuse(model: OnnxModel, judged: list[Judged]) -> None:
     """Raise unless every node is part of one graph, and every output is computed by a node."""
-    problems = [f"{text[0].upper()}{text[1:]}." for text in model.free_dimensions()]
+    problems = model.input_problems()
     if problems:
-        raise ModelError(*problems, "Give --shape NAME=1,3,224,224 or --dim NAME=1 (shapes= or "
-                         "dims=).")  # fmt: skip
+        raise ModelError(*problems)
     for item in judged:
-        label = f"Node {short_repr(item.node.name)} ({item.node.title})"
-        if item.place == "refused":
-            problems += [f"Node {violation}" for violation in item.violations]
-        elif not (item.on_device and item.static):
+        problems += item.problems
+        if item.place != "refused" and not (item.on_device and item.static):
             reason = item.reason or "its shapes are not known"
-            problems.append(f"{label}: expected a DirectML operator: {reason}.")
+            problems.append(f"{item.label}: expected a DirectML operator: {reason}.")
     computed = {name for item in judged for name in item.node.outputs}
     for name, unique in model.graph.outputs.items():
         if unique not in computed:

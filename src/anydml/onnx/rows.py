@@ -36,7 +36,8 @@ class Row:
         ``""`` is ai.onnx.
     formals : tuple of str
         Type parameters of the inputs, then ``->`` and those of the outputs, for an operator that
-        the `onnx` package does not define.
+        the `onnx` package does not define; ``?`` follows that of an input that may be left out,
+        ``*`` the last one if there may be several.
     infer : callable or None
         Type and shape of each output, for such an operator.
     """

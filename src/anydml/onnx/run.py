@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, Never
 import numpy as np
 
 from anydml.core._json import did_you_mean, short_repr, unnamed_error
-from anydml.core.errors import ArgumentTypeError, BindingError, ModelError
+from anydml.core.errors import (
+    ArgumentTypeError,
+    BindingError,
+    InvalidDescriptorError,
+    ModelError,
+)
 from anydml.devices.device import Device
 from anydml.graphs.build import GraphBuilder
 from anydml.graphs.check import CONSTANTS_SINCE
@@ -19,10 +24,9 @@ from anydml.onnx.folding import shape_or_size
 from anydml.onnx.lower.node import UnsupportedError
 from anydml.onnx.partition import Partition, partitions, stages
 from anydml.onnx.read import load_onnx
-from anydml.onnx.shapes import infer
+from anydml.onnx.shapes import infer, node_errors
 from anydml.onnx.table import infer_without_schema
 from anydml.onnx.types import (
-    SEQUENCE,
     Array,
     Value,
     is_plain,
@@ -81,24 +85,18 @@ class CompiledModel:
         return unique
 
     def _refuse(self, judged: Sequence[Judged]) -> None:
-        problems = []
-        free = self._model.free_dimensions()
-        if free:
-            problems += [f"{text[0].upper()}{text[1:]}." for text in free]
-            problems.append("Give --shape NAME=1,3,224,224 or --dim NAME=1 (shapes= or dims=).")
+        problems = self._model.input_problems()
         for item in judged:
-            if item.place == "refused":
-                problems += [f"Node {violation}" for violation in item.violations]
-            elif not item.on_device and not _on_host(item):
-                label = f"Node {short_repr(item.node.name)} ({item.node.title})"
+            problems += item.problems
+            if item.is_on_cpu:
                 if item.node.has_subgraphs:
                     need = "a constant condition" if item.node.operator == "If" else "no subgraph"
-                    problems.append(f"{label}: expected {need}; {_ONLY_CHECKED}")
+                    problems.append(f"{item.label}: expected {need}; {_ONLY_CHECKED}")
                 elif item.code == "not_a_tensor":
-                    problems.append(f"{label}: {item.reason}; {_ONLY_CHECKED}")
+                    problems.append(f"{item.label}: {item.reason}; {_ONLY_CHECKED}")
                 elif not is_available():
                     problems.append(
-                        f"{label} runs on the CPU: {item.reason}. Install ONNX Runtime with "
+                        f"{item.label} runs on the CPU: {item.reason}. Install ONNX Runtime with "
                         "`pip install 'anydml[onnxruntime]'`."
                     )
         if problems:
@@ -173,8 +171,6 @@ class CompiledModel:
             if name not in inputs:
                 raise BindingError(f"{name}: expected an array, got none")
             array = _array(inputs[name], name)
-            if not value.type or value.type in ("string", SEQUENCE):
-                raise BindingError(f"{name}: expected a tensor of numbers, got {value.type}")
             expected_type = numpy_type(value.type)
             if array.dtype != expected_type:
                 raise BindingError(
@@ -194,11 +190,6 @@ def _array(value: Any, name: str) -> Array:
         return as_numpy(value, name)
     except ArgumentTypeError as error:
         raise BindingError(str(error)) from error
-
-
-def _on_host(item: Judged) -> bool:
-    """Whether a node needs no more than the shape of its input."""
-    return item.row is not None and item.row.lower is None and item.place != "cpu"
 
 
 def _to_device(array: Array | None, value: Value, sizes: Sequence[int] | None = None) -> Array:
@@ -261,7 +252,7 @@ class _NodeStep:
         inputs = [self._value(name, arrays) if name else None for name in node.inputs]
         if any(self._model.graph.values[name].sizes is None for name in node.outputs if name):
             self._check_memory(inputs)
-        if _on_host(item):
+        if item.is_on_host:
             found = _host(item, inputs[0])
         elif not item.on_device:
             found = self._on_cpu(inputs)
@@ -272,8 +263,9 @@ class _NodeStep:
                 arrays[name] = array
 
     def _infer(self, inputs: Sequence[Value | None]) -> list[tuple[str, Any]]:
-        proto = self._model.source.proto
-        return infer(self._item.node, inputs, infer_without_schema, proto.ir_version) or []
+        node, proto = self._item.node, self._model.source.proto
+        with node_errors(node.name, node.title):
+            return infer(node, inputs, infer_without_schema, proto.ir_version) or []
 
     def _check_memory(self, inputs: Sequence[Value | None]) -> None:
         """Refuse results that exceed the memory limit, if their sizes depend on data."""
@@ -364,7 +356,10 @@ class _NodeStep:
                 for value, result in zip(outputs, results, strict=False)
                 if value is not None and result is not None
             }
-        return self._device.compile_graph(builder.build(**named)), outputs
+        try:
+            return self._device.compile_graph(builder.build(**named)), outputs
+        except InvalidDescriptorError as error:
+            raise ModelError(*(f"{item.label}: {found}" for found in error.violations)) from None
 
 
 def _host(item: Judged, value: Value | None) -> list[Array]:

@@ -36,11 +36,17 @@ def infer(
         The inputs do not fit the operator.
     """
     found: list[tuple[str, Any]] | None = schemaless(node, operands)
-    if found is not None or node.schema is None or node.has_subgraphs:
+    if found is not None or node.schema is None:
         _refuse_negative(node, found or ())
         return found
+    if node.has_subgraphs:
+        kinds = {attribute.type.name for attribute in node.schema.attributes.values()}
+        if kinds.isdisjoint(("GRAPH", "GRAPHS")):
+            raise ModelError(f"Node {short_repr(node.name)} ({node.title}): expected no subgraph.")
+        return None
     onnx = load_onnx()
     _refuse_unbounded(node, operands)
+    _refuse_unfit_shapes(node, operands)
     types, data = {}, {}
     for name, value in zip(node.proto.input, operands, strict=True):
         if value is None:
@@ -48,20 +54,15 @@ def infer(
         if not value.type or value.type == SEQUENCE:
             return []
         types[name] = type_of(value, onnx)
-        if value.data is not None and value.data.size <= _DATA_ELEMENTS:
+        read = value.data is not None and value.data.size <= _DATA_ELEMENTS
+        if read and (node.operator != "Range" or value.shape == ()):  # others may have rank 1
             data[name] = tensor_of(value, onnx)
 
-    def inferred(data: dict[str, Any]) -> Any:
-        return onnx.shape_inference.infer_node_outputs(
+    try:
+        outputs = onnx.shape_inference.infer_node_outputs(
             node.schema, node.proto, types, data, ir_version=ir_version or 3,
             opset_imports=[onnx.helper.make_opsetid(node.domain, node.opset)],
         )  # fmt: skip
-
-    try:
-        try:
-            outputs = inferred(data)
-        except onnx.shape_inference.InferenceError:
-            outputs = inferred({})  # which ONNX Runtime asks, before constants are folded
     except Exception as error:  # several classes without a base, also of damaged names
         reason = " ".join(str(error).split()).removesuffix(".")
         given = [f"{name}={short_repr(value)}" for name, value in node.attributes.items()]
@@ -121,6 +122,73 @@ def _refuse_negative(node: Node, found: Sequence[tuple[str, Any]]) -> None:
                 f"Node {short_repr(node.name)} ({node.title}): expected sizes of at least 0, got "
                 f"{short_repr(shape)}."
             )
+
+
+_GATES: Final = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+def _layer_shapes(node: Node, x: Any, w: Any, r: Any = None, *_: Any) -> dict[str, Any]:
+    gates, hidden = _GATES[node.operator], node.attributes.get("hidden_size", r and r[-1])
+    batch_first = node.attributes.get("layout", 0)
+    directions = 2 if node.attributes.get("direction") == "bidirectional" else 1
+    batch = x[0 if batch_first else 1]
+    state = (batch, directions, hidden) if batch_first else (directions, batch, hidden)
+    return {
+        "X": (None, None, None), "W": (directions, _times(gates, hidden), x[2]),
+        "R": (directions, _times(gates, hidden), hidden),
+        "B": (directions, _times(2 * gates, hidden)), "sequence_lens": (batch,),
+        "initial_h": state, "initial_c": state, "P": (directions, _times(3, hidden)),
+    }  # fmt: skip
+
+
+def _convolution_shapes(node: Node, x: Any, w: Any, *_: Any) -> dict[str, Any]:
+    group, spatial = node.attributes.get("group", 1), (None,) * (len(x) - 2)
+    kernel = node.attributes.get("kernel_shape") or spatial
+    outside, inside = w[0], _times(group, w[1])
+    if node.operator == "ConvTranspose":
+        outside, inside = inside, outside
+    return {"X": (None, inside, *spatial), "W": (None, None, *kernel), "B": (outside,)}
+
+
+def _times(count: Any, size: Any) -> int | None:
+    return count * size if isinstance(count, int) and isinstance(size, int) else None
+
+
+_SHAPES: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {
+    **dict.fromkeys(_GATES, _layer_shapes),
+    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution_shapes),
+}
+"""The shapes of inputs that `onnx` does not compare, by their names; None for any size."""
+
+
+def _refuse_unfit_shapes(node: Node, operands: Sequence[Value | None]) -> None:
+    """Refuse tensors that do not fit together."""
+    shapes = [None if value is None else value.shape for value in operands]
+    known = shapes[:2]
+    if node.domain or node.operator not in _SHAPES or not all(s and len(s) > 2 for s in known):
+        return
+    expected = _SHAPES[node.operator](node, *shapes)
+    problems = [
+        f"Node {short_repr(node.name)} ({node.title}): {name}: expected the shape {_text(wanted)}, "
+        f"got {_text(shape)}."
+        for (name, wanted), shape in zip(expected.items(), shapes, strict=False)
+        if shape is not None and not _fits(shape, wanted)
+    ]
+    if problems:
+        raise ModelError(*problems)
+
+
+def _fits(shape: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether sizes are equal as far as they are known."""
+    return len(shape) == len(wanted) and all(
+        one == other or not (isinstance(one, int) and isinstance(other, int))
+        for one, other in zip(shape, wanted, strict=True)
+    )
+
+
+def _text(shape: Sequence[Any]) -> str:
+    sizes = ", ".join("?" if size is None else str(size) for size in shape)
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
 
 
 def _reshaped(node: Node, operands: Sequence[Value | None], found: Value) -> Any:

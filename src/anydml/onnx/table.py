@@ -10,7 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from anydml.onnx.contrib import CONTRIB, DOMAIN, SHAPES
+from anydml.core._json import short_repr
+from anydml.core.errors import ModelError
+from anydml.onnx.contrib import CONTRIB, DOMAIN, OTHERS
 from anydml.onnx.lower import (
     elementwise,
     matrices,
@@ -333,6 +335,51 @@ def version_of(row: Row, version: int) -> int | None:
     return row.versions[at - 1] if at else None
 
 
+def formals(node: Node) -> tuple[list[str], list[str]]:
+    """The type parameters of inputs and outputs, marked as in `Row.formals`; none if not known."""
+    if node.schema is not None:
+        return _marked(node.schema.inputs), _marked(node.schema.outputs)
+    row = row_of(node)
+    if row is not None and row.formals:
+        at = row.formals.index("->")
+        return list(row.formals[:at]), list(row.formals[at + 1 :])
+    known = OTHERS.get(node.operator) if node.domain == DOMAIN else None
+    return ([] if known is None else known[0].split()), []
+
+
+def operand_names(node: Node) -> list[str]:
+    """The names of a node's inputs with as many empty ones behind them as kernels expect.
+
+    Some kernels of ai.onnx take an empty name behind the others for an input, and some of
+    com.microsoft read an input that is not even listed.
+    """
+    if node.schema is None:
+        return node.inputs + [""] * (len(formals(node)[0]) - len(node.inputs))
+    count = max((i + 1 for i, name in enumerate(node.inputs) if name), default=0)
+    return node.inputs[:count]
+
+
+def _marked(parameters: Iterable[Any]) -> list[str]:
+    marks = {"Optional": "?", "Variadic": "*"}
+    return [f"{item.type_str}{marks.get(item.option.name, '')}" for item in parameters]
+
+
+def _refuse_missing(node: Node) -> None:
+    """Raise if an input that the operator needs has no name: some kernels read it unseen."""
+    known = formals(node)[0]
+    several = [item for item in known[-1:] if item.endswith("*")]
+    least = max((i + 1 for i, item in enumerate(known) if item[-1] not in "?*"), default=0)
+    names = node.inputs + [""] * (least - len(node.inputs))
+    marks = known + several * (len(names) - len(known))
+    problems = [
+        f"Node {short_repr(node.name)} ({node.title}): expected input {i}, got none."
+        for i, (name, mark) in enumerate(zip(names, marks, strict=False))
+        if not name and not mark.endswith("?")
+    ]
+    if problems:
+        raise ModelError(*problems)
+
+
 def infer_without_schema(node: Node, inputs: Sequence[Value | None] | None) -> Any:
     """Type and shape of each output of an operator that the `onnx` package does not define.
 
@@ -347,12 +394,19 @@ def infer_without_schema(node: Node, inputs: Sequence[Value | None] | None) -> A
     -------
     list of (str, tuple or None), or None
         None for an operator that the `onnx` package defines or that is not known.
+
+    Raises
+    ------
+    ModelError
+        An input is missing, of any operator.
     """
     row = row_of(node)
+    known = OTHERS.get(node.operator) if node.domain == DOMAIN else None
     if inputs is None:
-        return row is not None or node.operator in (HOST if not node.domain else SHAPES)
-    if row is None and node.domain == DOMAIN and node.operator in SHAPES:
-        return SHAPES[node.operator](node, inputs)
+        return row is not None or known is not None or (not node.domain and node.operator in HOST)
+    _refuse_missing(node)
+    if row is None and known is not None:
+        return known[1](node, inputs)
     if row is None or node.schema is not None:
         return None
     if row.infer is not None:

@@ -36,6 +36,9 @@ FLOATS: Final = "f16 f32"
 SEQUENCE: Final = "sequence"
 """The type name of a value that is not a tensor: a sequence, an optional or a map."""
 
+NO_NUMBERS: Final = ("", "string", SEQUENCE)
+"""The type names of values that are not known to be tensors of numbers."""
+
 
 def type_name(element: int) -> str:
     """The short name of a value of TensorProto.DataType; empty for one that is not known."""

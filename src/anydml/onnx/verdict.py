@@ -11,12 +11,20 @@ from anydml.core.errors import InvalidDescriptorError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.tensor import TensorDesc
 from anydml.graphs.build import Expression, GraphBuilder
-from anydml.onnx.lower.node import Lowering, Operand, RefusedError, Result, UnsupportedError
+from anydml.onnx.contrib import DOMAIN
+from anydml.onnx.lower.node import (
+    Lowering,
+    Operand,
+    RefusedError,
+    Result,
+    UnfitError,
+    UnsupportedError,
+)
 from anydml.onnx.nodes import CONTROL, Graph, Node
 from anydml.onnx.read import load_onnx
 from anydml.onnx.rows import Row
-from anydml.onnx.table import HOST, SHADERS, row_of, version_of
-from anydml.onnx.types import DATA_TYPES, SEQUENCE, Value
+from anydml.onnx.table import HOST, SHADERS, formals, row_of, version_of
+from anydml.onnx.types import DATA_TYPES, NO_NUMBERS, SEQUENCE, Value
 from anydml.ops._descriptor import Descriptor
 
 Place = Literal["graph", "alone", "cpu", "refused"]
@@ -51,6 +59,10 @@ class Judged:
         The rules that they break at the feature level, with the name of the node.
     static : bool
         Whether all shapes and constant inputs are known, so that it can be compiled now.
+    is_empty : bool
+        Whether a tensor has no elements, so that it creates no operator.
+    is_checked : bool
+        Whether the verdict holds for every run: nothing that a run finds out decides it.
     """
 
     node: Node
@@ -62,11 +74,36 @@ class Judged:
     descriptors: list[Descriptor] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     static: bool = False
+    is_empty: bool = False
+    is_checked: bool = False
+
+    @property
+    def label(self) -> str:
+        """The node, for a message."""
+        return f"Node {short_repr(self.node.name)} ({self.node.title})"
+
+    @property
+    def problems(self) -> list[str]:
+        """Why a node is refused; empty if it is not."""
+        if self.place != "refused":
+            return []
+        return [f"Node {item}" for item in self.violations] or [f"{self.label}: {self.reason}."]
 
     @property
     def on_device(self) -> bool:
         """Whether a run computes it by DirectML operators."""
-        return self.row is not None and self.row.lower is not None and self.place != "refused"
+        has_operator = self.row is not None and self.row.lower is not None and not self.is_empty
+        return has_operator and self.place != "refused"
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether it needs no more than the shape of its input."""
+        return self.row is not None and self.row.lower is None and self.place != "cpu"
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether a run leaves it to ONNX Runtime."""
+        return self.place != "refused" and not self.on_device and not self.is_on_host
 
 
 def judge(graph: Graph, level: FeatureLevel = LATEST, exact: bool = False) -> list[Judged]:
@@ -84,8 +121,28 @@ def judge(graph: Graph, level: FeatureLevel = LATEST, exact: bool = False) -> li
     """
     control = any(node.operator in CONTROL and not node.domain for node in graph.nodes)
     judged = [_judged(node, graph, level, exact, control) for node in graph.nodes]
+    for item in judged:
+        item.is_checked = _is_checked(item, graph)
     _keep_shapes_on_cpu(judged, graph)
     return judged
+
+
+def _is_checked(item: Judged, graph: Graph) -> bool:
+    """Whether nothing that a run finds out decides about a node."""
+    if item.place == "refused" or (item.row is not None and item.row.lower is None):
+        return True
+    if item.on_device:
+        return item.static
+    values = [graph.values[name] for name in (*item.node.inputs, *item.node.outputs) if name]
+    row = row_of(item.node)
+    read = row.constants_at(item.node.version) if row is not None else ()
+    decides = [name for i, name in enumerate(item.node.inputs) if name and i in read]
+    return (
+        all(value.sizes is not None and value.type not in NO_NUMBERS for value in values)
+        and all(graph.values[name].data is not None for name in decides)
+        and not item.node.has_subgraphs
+        and item.code != "does_not_fit"
+    )
 
 
 def _keep_shapes_on_cpu(judged: Sequence[Judged], graph: Graph) -> None:
@@ -122,8 +179,12 @@ def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control:
     if row is None and _has_shader(node, inputs):
         why = "a shader of the provider computes it, not a DirectML operator; a run uses the CPU"
         return Judged(node, "alone", why, "shader")
+    unknown = _unknown(node, row)
+    if unknown:
+        return Judged(node, "refused", unknown, "unknown_operator")
     if row is None:
-        return Judged(node, "cpu", _no_kernel(node), "no_kernel")
+        why = f"the provider has no kernel for {node.title}"
+        return Judged(node, "cpu", why, "no_kernel")
     version = version_of(row, node.version)
     registered = version == node.version or bool(node.domain)
     missing = (
@@ -171,13 +232,23 @@ def _without_elements(
     return "", ""
 
 
-def _no_kernel(node: Node) -> str:
-    """Why an operator without a row runs on the CPU."""
-    if node.domain or node.schema is not None:
-        return f"the provider has no kernel for {node.title}"
-    names = {schema.name for schema in load_onnx().defs.get_all_schemas() if not schema.domain}
+def _unknown(node: Node, row: Row | None) -> str:
+    """Why no provider has an operator; empty if one may have it."""
+    defs = load_onnx().defs
+    if node.schema is not None or node.domain == DOMAIN:
+        return ""
+    if row is not None and 1 in row.versions:
+        return ""  # ONNX Runtime's own, of which ONNX has later versions or none
+    known = defs.get_all_schemas()
+    if node.domain and node.domain not in {schema.domain for schema in known}:
+        return (
+            f"expected a function of the model, or an operator of ONNX or {DOMAIN}, got "
+            f"{short_repr(node.title)}"
+        )
+    names = {schema.name for schema in known if schema.domain == node.domain}
+    version = f"opset {node.opset}" if not node.domain else f"{node.domain} {node.opset}"
     return (
-        f"opset {node.opset} has no {short_repr(node.operator)} in the installed version of ONNX"
+        f"{version} has no {short_repr(node.operator)} in the installed version of ONNX"
         f"{did_you_mean(node.operator, names)}"
     )
 
@@ -203,33 +274,16 @@ def _only_adds_types(node: Node, version: int) -> bool:
     )
 
 
-def _formals(node: Node, row: Row) -> tuple[list[str], list[str]]:
-    """The type parameters of inputs and outputs."""
-    if row.formals:
-        at = row.formals.index("->")
-        ins, outs = list(row.formals[:at]), list(row.formals[at + 1 :])
-        ins += ins[-1:] * (len(node.inputs) - len(ins))
-        return ins, outs
-    if node.schema is None:
-        return ["T"] * len(node.inputs), ["T"]
-    sides = []
-    for formals, count in ((node.schema.inputs, len(node.inputs)),
-                           (node.schema.outputs, len(node.outputs))):  # fmt: skip
-        names = [formal.type_str for formal in formals]
-        names += names[-1:] * (count - len(names))
-        sides.append(names)
-    return sides[0], sides[1]
-
-
 def _types(
     node: Node, row: Row, version: int, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> str:
     """Why the types of a node have no kernel."""
     accepted = row.types_at(version)
-    for formals, values in zip(_formals(node, row), (inputs, outputs), strict=True):
-        for name, value in zip(formals, values, strict=False):
+    for known, values in zip(formals(node), (inputs, outputs), strict=True):
+        for i, value in enumerate(values):
             if value is None:
                 continue
+            name = known[min(i, len(known) - 1)].rstrip("?*") if known else "T"
             types = accepted.get(name, ("all",))
             if value.type and value.type not in types and types != ("all",):
                 return (
@@ -246,11 +300,13 @@ def _why_alone(
         return f"{node.title} is never part of a graph", "never_in_a_graph"
     if row.graph == "pair" and len(inputs) != 2:
         return f"{node.title} is part of a graph only with exactly 2 inputs", "not_two_inputs"
+    if found.is_empty:
+        return "a tensor is empty, and an operator has none", "empty_tensor"
     for i in row.constants_at(found.version):
         if i < len(inputs) and (value := inputs[i]) is not None and value.data is None:
             return f"input {i} ({value.name!r}) is not constant", "input_not_constant"
     if not found.static:
-        return "a shape is not known before the run, or a tensor is empty", "shape_not_known"
+        return "a shape is not known before the run", "shape_not_known"
     return (NO_GRAPH, "control_flow") if control else ("", "")
 
 
@@ -269,9 +325,8 @@ def _lower(
         for i in row.constants_at(found.version)
     )
     known = all(value.sizes is not None and value.type in DATA_TYPES for value in values)
-    if not known or not constant or row.lower is None:
-        return
-    if any(0 in (value.sizes or ()) for value in values):
+    found.is_empty = any(0 in (value.shape or ()) for value in values)
+    if not known or not constant or row.lower is None or found.is_empty:
         return
     builder = GraphBuilder()
     why = "DirectML refuses an operator (E_INVALIDARG)"
@@ -281,7 +336,9 @@ def _lower(
         )
     except UnsupportedError as error:
         if not (exact and isinstance(error, RefusedError)):
-            found.place, found.reason, found.code = "cpu", str(error), "not_supported"
+            unfit = isinstance(error, UnfitError)
+            found.place, found.reason = "cpu", str(error)
+            found.code = "does_not_fit" if unfit else "not_supported"
             found.row = None
             return
         why = "the provider fails to make its kernel (E_INVALIDARG)"
@@ -378,8 +435,11 @@ def lower_node(
         if isinstance(error, InvalidDescriptorError):
             raise
         # Attributes that are missing or do not fit the tensors.
-        raise UnsupportedError(f"its attributes do not fit its inputs ({error})") from error
+        raise UnfitError(f"its attributes do not fit its inputs ({error})") from error
     found_outputs = list(made) if isinstance(made, tuple | list) else [made]
+    present = [result is not None for result in found_outputs]
+    if any(value is not None and not any(present[i : i + 1]) for i, value in enumerate(outputs)):
+        raise UnfitError("it has an output that the operator has not")
     # Outputs with strides are the bytes of the packed tensor in the model.
     for i, (result, value) in enumerate(zip(found_outputs, outputs, strict=False)):
         if result is not None and value is not None and result.desc.strides is not None:

@@ -10,6 +10,7 @@ from anydml.onnx.lower.elementwise import fused_activation
 from anydml.onnx.lower.node import (
     Lowering,
     Sizes,
+    UnfitError,
     UnsupportedError,
     packed_strides,
     padded,
@@ -164,7 +165,7 @@ def einsum(n: Lowering) -> Expression:
     sizes: dict[str, int] = {}
     for i, labels in enumerate(inputs):
         if len(labels) != len(n.shape(i)):
-            raise UnsupportedError("an equation that does not fit its tensors")
+            raise UnfitError("an equation that does not fit its tensors")
         for label, size in zip(labels, n.shape(i), strict=True):
             sizes[label] = max(size, sizes.get(label, 1))
     lost = [label for label in sizes if label not in right]

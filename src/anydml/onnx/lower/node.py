@@ -23,6 +23,10 @@ class UnsupportedError(Exception):
     """A node that the provider leaves to the CPU, with the reason."""
 
 
+class UnfitError(UnsupportedError):
+    """A node whose inputs and attributes do not fit together, for which it is not tried further."""
+
+
 class RefusedError(UnsupportedError):
     """A node for which the provider fails to make a kernel, so that it opens no session.
 
@@ -130,7 +134,7 @@ class Lowering:
         """An input that is there."""
         found = self.operands[i]
         if found is None:
-            raise UnsupportedError(f"it has no input {i}")
+            raise UnfitError(f"it has no input {i}")
         return found
 
     def shape(self, i: int = 0) -> Shape:
@@ -164,7 +168,7 @@ class Lowering:
         rank = len(self.shape()) if rank is None else rank
         axis = int(self.get("axis", default))
         if not -max(rank, 1) <= axis < max(rank, 1):
-            raise UnsupportedError(f"axis: expected {-rank}..{rank - 1}, got {axis}")
+            raise UnfitError(f"axis: expected {-rank}..{rank - 1}, got {axis}")
         return axis % max(rank, 1)
 
     # Tensors
@@ -299,7 +303,7 @@ def strides_to(own: Sizes, sizes: Sizes) -> Shape | None:
         return None
     for size, to in zip(own, sizes, strict=True):
         if size not in (1, to):
-            raise UnsupportedError(f"sizes {tuple(own)} do not broadcast to {tuple(sizes)}")
+            raise UnfitError(f"sizes {tuple(own)} do not broadcast to {tuple(sizes)}")
     strides = packed_strides(own)
     return tuple(0 if size == 1 else s for size, s in zip(own, strides, strict=True))
 
@@ -308,7 +312,7 @@ def axes_of(axes: Iterable[int], rank: int) -> list[int]:
     """Axes counted from the start."""
     found = list(axes)
     if not all(-rank <= axis < rank for axis in found):
-        raise UnsupportedError(f"axes: expected {-rank}..{rank - 1}, got {found}")
+        raise UnfitError(f"axes: expected {-rank}..{rank - 1}, got {found}")
     return [axis % rank for axis in found]
 
 

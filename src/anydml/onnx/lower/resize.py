@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import Lowering, RefusedError, UnsupportedError, padded
+from anydml.onnx.lower.node import Lowering, RefusedError, UnfitError, UnsupportedError, padded
 
 _NEAREST: Final = {
     "round_prefer_floor": ("INCREASING", 0.5),
@@ -82,7 +82,7 @@ def resize(n: Lowering) -> Expression:
         if places == "half_pixel_symmetric":
             begin += size / 2 * (result / (size * scale) - 1)
         if not math.isfinite(scale) or scale <= 0:
-            raise UnsupportedError(f"scales: expected positive numbers, got {scale}")
+            raise UnfitError(f"scales: expected positive numbers, got {scale}")
         # The filter of DirectML leaves elements behind an edge out; ONNX repeats the edge.
         margin = math.ceil(1 / scale) + 1 if filtered and scale < 1 and not n.exact else 0
         margins.append(margin)
