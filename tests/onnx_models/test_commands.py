@@ -1,6 +1,7 @@
 """`anydml check`, `run` and `show` with ONNX models."""
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -10,6 +11,7 @@ from building import FLOAT, floats, model_of, session
 from test_models import attention, classifier
 
 from anydml.cli.command import main
+from anydml.onnx.run import CompiledModel
 
 node = oh.make_node
 
@@ -168,6 +170,28 @@ def test_run_prints_and_writes_outputs(capsys, written, tmp_path):
     assert run(capsys, *arguments, "--atol", "1e-5")[0] == 1
     _, out, _ = run(capsys, "run", path, "--input", "x=x.npy", "--json")
     assert json.loads(out)["outputs"]["z"]["sizes"] == [2, 10]
+
+
+def test_run_repeats_and_times_a_model(capsys, written, monkeypatch):
+    runs = []
+    call = CompiledModel.__call__
+    monkeypatch.setattr(
+        CompiledModel, "__call__", lambda self, **inputs: runs.append(1) or call(self, **inputs)
+    )
+    arguments = ("run", written(classifier()), "--random", "1", "--dim", "n=1")
+    status, once, _ = run(capsys, *arguments)
+    assert (status, len(runs)) == (0, 1)
+    status, out, err = run(capsys, *arguments, "--timing", "--repeat", "3")
+    assert (status, err, len(runs)) == (0, "", 4)
+    line, _, printed = out.partition("\n")
+    time = r"\d[\d.]* (?:ns|µs|ms|s)"
+    what = r"Run of 'model.onnx', 3 times: "
+    assert re.fullmatch(rf"{what}median {time}, fastest {time}, first {time}", line)
+    assert printed == once
+    _, out, _ = run(capsys, *arguments, "--timing")
+    assert re.match(rf"Run of 'model.onnx': {time}\n", out)
+    assert run(capsys, *arguments, "--repeat", "2") == (0, once, "")
+    assert run(capsys, *arguments, "--timing", "--json")[0] == 2
 
 
 def test_run_needs_inputs_and_shapes(capsys, written):

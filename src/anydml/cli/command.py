@@ -115,9 +115,11 @@ def commands() -> None:
     metavar="N",
     default=1,
     show_default=True,
-    help="Run each dispatch N times, for timing.",
+    help="Run each dispatch, or an ONNX model, N times, for timing.",
 )
-@click.option("--timing", is_flag=True, help="Print how long each dispatch took.")
+@click.option(
+    "--timing", is_flag=True, help="Print how long each dispatch, or an ONNX model, took."
+)
 @click.option(
     "--json",
     "as_json",
@@ -176,7 +178,7 @@ def run(
         good = run_onnx(
             model, chosen, limits, inputs=inputs, seed=seed, shapes=shapes, dims=dims,
             exact=as_onnxruntime, expected=expected, expect_all=expect_all, bounds=bounds,
-            as_json=as_json,
+            as_json=as_json, repeat=repeat, timing=timing,
         )  # fmt: skip
         if not good:
             raise click.exceptions.Exit(1)

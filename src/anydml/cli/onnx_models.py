@@ -14,6 +14,7 @@ import numpy as np
 
 from anydml.cli._options import PathType, no_such
 from anydml.core._json import short_repr
+from anydml.core._progress import show_progress
 from anydml.core.comparison import Bounds, compare
 from anydml.core.errors import ArgumentError, ModelError
 from anydml.core.file_kinds import kind_of
@@ -32,6 +33,7 @@ from anydml.models.files import (
 )
 from anydml.models.formats import comparable, header_of, read_array
 from anydml.models.resources import json_numbers
+from anydml.models.run import durations, repeated
 from anydml.models.write import file_names
 from anydml.onnx import read_onnx
 from anydml.onnx.model import OnnxModel
@@ -228,6 +230,8 @@ def run_onnx(
     expect_all: Path | None,
     bounds: Bounds,
     as_json: bool,
+    repeat: int,
+    timing: bool,
 ) -> bool:
     """Run a model and print its outputs; whether all expected arrays are equal."""
     given = {name: read_array(file) for name, file in inputs}
@@ -245,10 +249,14 @@ def run_onnx(
             raise click.UsageError(f"--expect: {no_such('tensor', name, model.names())}")
     further = [name for name in (*wanted, *dict(expected)) if name not in model.outputs]
     compiled = model.compile(device, list(dict.fromkeys(further)))
-    results = compiled(**arrays)
+    results: dict[str, Any] = {}
+    what = f"Run of {short_repr(path.name)}"
+    seconds = repeated(lambda: results.update(compiled(**arrays)), repeat, what, show_progress)
     outputs = {name: results[name] for name in model.outputs}
     if limits.output_dir is not None:
         _write(path, outputs, limits)
+    if timing:
+        print(durations(what, seconds))
     _print(outputs, as_json)
     sys.stdout.flush()
     good = True

@@ -186,17 +186,47 @@ def _dispatch(
     operator = operators[command.dispatchable]
     both = _in_place(dispatchable, command) if repeat > 1 else ()
     before = [(buffers[name], buffers[name].copy()) for name in both]
+
+    def put_back() -> None:
+        for buffer, contents in before:
+            np.copyto(buffer, contents)
+
+    return repeated(lambda: operator.dispatch(**bound), repeat, where, progress, put_back)
+
+
+def repeated(
+    run: Callable[[], object],
+    repeat: int,
+    where: str,
+    progress: Callable[[str], object],
+    put_back: Callable[[], object] = lambda: None,
+) -> array.array[float]:
+    """Run something `repeat` times, and return the seconds that each run took.
+
+    Parameters
+    ----------
+    run : callable
+        The run.
+    repeat : int
+        The number of runs.
+    where : str
+        The beginning of the line of progress.
+    progress : callable
+        As `run_model` takes it.
+    put_back : callable
+        Called before each run but the first.
+    """
     seconds = array.array("d")
     due = monotonic() + _PROGRESS_SECONDS
     try:
         for i in range(repeat):
-            for buffer, contents in before if i else ():
-                np.copyto(buffer, contents)
+            if i:
+                put_back()
             if repeat > 1 and monotonic() >= due:
                 progress(f"{where}: {i} of {repeat} runs")
                 due = monotonic() + _PROGRESS_SECONDS
             start = time.perf_counter()
-            operator.dispatch(**bound)
+            run()
             seconds.append(time.perf_counter() - start)
     finally:
         if repeat > 1:
@@ -304,6 +334,11 @@ def timed(index: int, name: str, operator: str, seconds: Sequence[float]) -> str
     The first one finds caches cold and pays for what is made once; it is printed separately.
     """
     what = f"{words('commands', index)}: dispatch of {short_repr(name)} ({operator})"
+    return durations(what, seconds)
+
+
+def durations(what: str, seconds: Sequence[float]) -> str:
+    """Describe how long the runs of something took."""
     if len(seconds) == 1:
         return f"{what}: {duration(seconds[0])}"
     return (
