@@ -61,7 +61,7 @@ class DataType(NamedEnum):
             raise ArgumentTypeError(f"dtype: expected one of {accepted}, got {kind}")
         return found
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Bits of one element."""
         return 4 if self in (DataType.UINT4, DataType.INT4) else int(self.name.lstrip("UINTFLOA"))

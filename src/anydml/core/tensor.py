@@ -31,6 +31,8 @@ _FIELDS = (
     "guaranteed_base_offset_alignment",
 )  # fmt: skip
 
+_DATA_TYPES = "one of " + ", ".join(map(str, DataType))
+
 # Of a descriptor that is wrong anyway: a product of thousands of sizes would take hours.
 _MOST_SIZES = 64
 
@@ -110,8 +112,7 @@ class TensorDesc:
                 got = f"{_json.short_repr(value)}{hint}"
                 problems.append(Violation(f"TensorDesc.{page_name}", rule, got))
 
-        types = "one of " + ", ".join(map(str, DataType))
-        convert("data_type", "DataType", DataType.parse, data_type, types)
+        convert("data_type", "DataType", DataType.parse, data_type, _DATA_TYPES)
         convert("sizes", "Sizes", _integers, sizes, "a sequence of at most 8 integers")
         convert("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
              "a sequence of at most 8 integers, or None")  # fmt: skip

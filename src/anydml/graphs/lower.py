@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from anydml.core.program import (
@@ -68,12 +69,12 @@ class _Port:
     tensor: TensorDesc
     spec: ArraySpec
 
-    @property
+    @cached_property
     def strides(self) -> tuple[int, ...]:
         """In elements, of the sizes that the kernel sees; 0 for a size of 1."""
         return _strides(self.spec.shape, self.tensor.element_strides)
 
-    @property
+    @cached_property
     def is_packed(self) -> bool:
         """Whether its elements lie in row-major order without gaps."""
         packed = TensorDesc(self.tensor.data_type, self.tensor.sizes).element_strides
@@ -81,7 +82,7 @@ class _Port:
 
     def matches(self, other: _Port) -> bool:
         """Whether an array of the other one's elements is one of this one's."""
-        return self.spec == other.spec and self.strides == other.strides
+        return self is other or (self.spec == other.spec and self.strides == other.strides)
 
 
 def _strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
@@ -107,6 +108,7 @@ class _Lowering:
         self._graph = graph
         self._ports = Ports(graph)
         self._operators: dict[int, _Operator] = {}
+        self._ends: dict[tuple[int, int, Role], _Port] = {}
         self._calls: list[KernelCall] = []
         self._intermediates: list[Intermediate] = []
         self._constants: list[Constant] = []
@@ -120,7 +122,8 @@ class _Lowering:
         # The array that has the bytes of a source, by its name, and its layout.
         self._values: dict[Source, tuple[str, _Port]] = {}
         self._views: dict[tuple[str, ArraySpec, tuple[int, ...]], str] = {}
-        names = {tensor.name for tensor in (*graph.inputs, *graph.outputs)}
+        self._bound = {tensor.name for tensor in graph.outputs}
+        names = {tensor.name for tensor in graph.inputs} | self._bound
         self._mark = "#"  # which begins all names that are not an input's or an output's
         while any(name.startswith(self._mark) for name in names):
             self._mark += "#"
@@ -162,9 +165,12 @@ class _Lowering:
         self._readers.setdefault(source, []).append(self._end(to, Role.INPUT))
 
     def _end(self, place: Place, role: Role) -> _Port:
-        port = self._ports.at(place, role)
-        assert port is not None, "the graph has been checked"
-        return _Port(port[1].storage, self._operator(place[0]).specs[port[0]])
+        key = id(self._graph.nodes[place[0]].desc), place[1], role  # type: ignore[union-attr]
+        if key not in self._ends:
+            port = self._ports.at(place, role)
+            assert port is not None, "the graph has been checked"
+            self._ends[key] = _Port(port[1].storage, self._operator(place[0]).specs[port[0]])
+        return self._ends[key]
 
     def _operator(self, node: int) -> _Operator:
         desc: Any = self._graph.nodes[node].desc  # type: ignore[union-attr]  # an operator
@@ -216,12 +222,13 @@ class _Lowering:
                 names[port[0]] = name
                 if gaps:
                     undefined[port[0]] = gaps
-        bound = {slot.name for slot in self._outputs.values()}
         for held, output in program.held:
             name = names[held] = prefix + held
             slot = next(slot for slot in program.inputs if slot.name == held)
             self._inputs.append(replace(slot, name=name))
-            self._held.append((name, str(names[output]) if names.get(output) in bound else ""))
+            self._held.append(
+                (name, str(names[output]) if names.get(output) in self._bound else "")
+            )
         for item in program.intermediates:
             names[item.name] = prefix + item.name
         for item in program.intermediates:

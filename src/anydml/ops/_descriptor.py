@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -329,7 +330,10 @@ class Descriptor:
     def minimum_level(self) -> FeatureLevel | None:
         """The lowest feature level that accepts this descriptor, or None when none does."""
         levels = sorted(FeatureLevel)  # each accepts what those before it accept
-        first = bisect_left(levels, True, key=lambda level: not self.violations(level))
+        since = levels.index(self.SUPPORT[0].level)
+        if not self.violations(levels[since]):  # as most operators
+            return levels[since]
+        first = bisect_left(levels, True, since, key=lambda level: not self.violations(level))
         return levels[first] if first < len(levels) else None
 
     def _fused_violations(self) -> Iterator[Violation]:
@@ -611,8 +615,8 @@ def _common_rank(
         for path, tensor, info in tensors
         if tensor.sizes is not UNKNOWN and tensor.dimension_count in accepted[info.name].ranks
     ]
-    of_each = [rank for _, rank in ranks]
-    return max(ranks, key=lambda item: of_each.count(item[1]), default=None)
+    counts = Counter(rank for _, rank in ranks)
+    return max(ranks, key=lambda item: counts[item[1]], default=None)
 
 
 @cache
