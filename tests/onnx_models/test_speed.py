@@ -1,6 +1,7 @@
 """Times of models that cost more here than in ONNX Runtime: CPU times in one process."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import onnx.helper as oh
@@ -83,3 +84,38 @@ def test_a_static_model_of_400_nodes_is_checked_in_two_seconds():
         return read.check("5_0"), [item.place for item in read.nodes]
 
     assert result_within(2, check) == ([], ["graph"] * 400)
+
+
+def chain():
+    nodes = [node("Relu", [f"{i}"], [f"{i + 1}"]) for i in range(9000)]
+    return model_of(nodes, {"0": [2]}, {"9000": FLOAT})
+
+
+def nested(depth=4, calls=9):
+    """Functions of a small file that make 6,561 nodes."""
+    functions = []
+    for i in range(depth):
+        name, domain = (f"F{i - 1}", "f") if i else ("Relu", "")
+        body = [node(name, [f"{j}"], [f"{j + 1}"], domain=domain) for j in range(calls)]
+        imports = [oh.make_opsetid("", 17), oh.make_opsetid("f", 1)]
+        functions.append(oh.make_function("f", f"F{i}", ["0"], [f"{calls}"], body, imports))
+    call = node(f"F{depth - 1}", ["0"], ["y"], domain="f")
+    return model_of([call], {"0": [2]}, {"y": FLOAT}, domains=["f"], functions=functions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [chain, nested])
+def test_thousands_of_equal_nodes_are_ready_in_3_seconds_and_64_mib(make):
+    data = make().SerializeToString()
+
+    def compiled():
+        return dml.read_onnx(data, memory_limit=2**26).compile(dml.Device("cpu"))
+
+    (result,) = result_within(3, compiled)(**{"0": np.float32([-1, 2])}).values()
+    np.testing.assert_array_equal(result, [0, 2])
+    tracemalloc.start()
+    try:
+        compiled()
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()

@@ -240,7 +240,7 @@ def run_onnx(
         path, shapes={**known, **dict(shapes)}, dims=dict(dims), as_onnxruntime=exact,
         memory_limit=limits.memory_limit,
     )  # fmt: skip
-    if problems := model.memory_problems():
+    if problems := model.memory_problems:
         raise ModelError(*problems)
     arrays = _inputs(model, given, seed)
     wanted = _wanted(model, expect_all)

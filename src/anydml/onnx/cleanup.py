@@ -8,14 +8,14 @@ all of it, because a shape that depends on a constant is known once the constant
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ModelError
 from anydml.onnx.folding import Folding
-from anydml.onnx.nodes import Graph, Node, Removed
+from anydml.onnx.nodes import Graph, Node, Removed, key_of
 from anydml.onnx.read import Source, check_opsets, constants_of, load_onnx, subgraphs
 from anydml.onnx.shapes import infer, node_errors, type_of, value_of
 from anydml.onnx.types import SEQUENCE, Value, is_plain
@@ -23,8 +23,20 @@ from anydml.onnx.types import SEQUENCE, Value, is_plain
 MOST_NODES: Final = 100_000
 """Nodes of a model with its functions expanded."""
 
+_LEAST_NODES: Final = 10_000
+_BYTES_OF_NODE: Final = 24
+"""Functions may make this many nodes, or one for each of these bytes of the file."""
+
+_FEW_OPERANDS: Final = 16
+"""Inputs and outputs of a node beyond which each counts as a node."""
+
 _MOST_EXPANSIONS: Final = 50
 """Functions that call each other."""
+
+_TOO_DEEP: Final = (
+    f"Expected functions that call each other at most {_MOST_EXPANSIONS} deep, got more (or one "
+    "that calls itself)."
+)
 
 
 def clean(
@@ -74,12 +86,18 @@ class _Cleaner:
         self._schemaless = schemaless
         self._fold = fold
         self._graph = Graph()
-        self._types: dict[str, Any] = {}
+        self._schemas: dict[tuple[str, int, str], Any] = {}
         self._functions = {_key(item, item.name): item for item in source.proto.functions}
         self._kept: set[str] = set()
         self._read: set[str] = set()
         self._expanded = 0
+        file = source.proto
+        most = max(len(file.graph.node), _LEAST_NODES, file.ByteSize() // _BYTES_OF_NODE)
+        self._most_nodes = min(most, MOST_NODES)
         self._problems: list[str] = []
+        self._repeats: dict[str, int] = {}
+        self._bodies: dict[Hashable, Any] = {}
+        self._inferred: dict[Hashable, Any] = {}
         self._folding = Folding(self._graph.values, source.memory_limit)
 
     def cleaned(self) -> Graph:
@@ -124,24 +142,33 @@ class _Cleaner:
 
     def _check_functions(self) -> None:
         """Raise if the functions of the model have too many nodes when they are expanded."""
-        sizes: dict[Key, int] = {}
-        for _ in range(_MOST_EXPANSIONS):
-            before = dict(sizes)
-            for key, function in self._functions.items():
-                called = (_key(node, node.op_type) for node in function.node)
-                sizes[key] = sum(1 + before.get(item, 0) for item in called)
-            if sizes == before:
-                break
-        else:
-            raise ModelError(
-                f"Expected functions that call each other at most {_MOST_EXPANSIONS} deep, got "
-                "more (or one that calls itself)."
-            )
+        known: dict[Key, tuple[int, int]] = {}
+
+        def extent(nodes: Sequence[Any], above: int) -> tuple[int, int]:
+            """The nodes that some nodes become, and how deep their functions call each other."""
+            count, depth = sum(map(_weight, nodes)), 0
+            for node in nodes:
+                key = _key(node, node.op_type)
+                if key in self._functions:
+                    if above == _MOST_EXPANSIONS:
+                        raise ModelError(_TOO_DEEP)
+                    if key not in known:
+                        known[key] = extent(self._functions[key].node, above + 1)
+                    count += known[key][0]
+                    depth = max(depth, 1 + known[key][1])
+            if above + depth > _MOST_EXPANSIONS:
+                raise ModelError(_TOO_DEEP)
+            return count, depth
+
         nodes = self._source.proto.graph.node
-        total = sum(1 + sizes.get(_key(n, n.op_type), 0) for n in nodes)
-        if total > MOST_NODES:
+        self._count(len(nodes))
+        self._count(extent(nodes, 0)[0])
+
+    def _count(self, count: int) -> None:
+        """Raise if there are too many nodes: those of the file, or those that functions make."""
+        if count > self._most_nodes:
             raise ModelError(
-                f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
+                f"Expected at most {self._most_nodes} nodes with functions expanded, got more."
             )
 
     def _input(self, item: Any, used: set[str]) -> Value:
@@ -185,11 +212,8 @@ class _Cleaner:
         declared: Mapping[str, Any],
     ) -> None:
         nodes = list(nodes)
-        self._expanded += len(nodes)
-        if self._expanded > MOST_NODES:
-            raise ModelError(
-                f"Expected at most {MOST_NODES} nodes with functions expanded, got more."
-            )
+        self._expanded += sum(map(_weight, nodes))
+        self._count(self._expanded)
         for proto in _in_order(nodes):
             with node_errors(proto.name or next(iter(proto.output), ""), proto.op_type):
                 self._node(proto, scope, opsets, prefix, depth, declared)
@@ -236,9 +260,10 @@ class _Cleaner:
     def _define(self, name: str, scope: Scope, prefix: str) -> str:
         if not name:
             return ""
-        unique = f"{prefix}/{name}" if prefix else name
+        base = unique = f"{prefix}/{name}" if prefix else name
         while unique in self._graph.values:
-            unique += "'"
+            self._repeats[base] = self._repeats.get(base, 0) + 1
+            unique = f"{base}'{self._repeats[base]}"
         scope[name] = unique
         return unique
 
@@ -247,18 +272,24 @@ class _Cleaner:
     ) -> Node:
         domain = _domain(proto.domain)
         opset = opsets.get(domain, 1)
-        try:
-            schema = self._onnx.defs.get_schema(proto.op_type, opset, domain)
-        except self._onnx.defs.SchemaError:
-            schema = None
-        if schema is not None and schema.deprecated:
-            schema = None
+        schema = self._schema(proto.op_type, opset, domain)
         version = schema.since_version if schema else 1
         attributes = {item.name: self._attribute(item, label) for item in proto.attribute}
         return Node(
             label, proto.op_type, domain, version, opset, inputs, list(proto.output), proto,
             schema, attributes,
         )  # fmt: skip
+
+    def _schema(self, operator: str, opset: int, domain: str) -> Any:
+        """The schema of an operator; None if it has none, or a deprecated one."""
+        key = operator, opset, domain
+        if key not in self._schemas:
+            try:
+                schema = self._onnx.defs.get_schema(*key)
+            except self._onnx.defs.SchemaError:
+                schema = None
+            self._schemas[key] = None if schema is None or schema.deprecated else schema
+        return self._schemas[key]
 
     def _attribute(self, item: Any, label: str) -> Any:
         kinds = self._onnx.AttributeProto
@@ -352,35 +383,19 @@ class _Cleaner:
         self, node: Node, scope: Scope, opsets: Mapping[str, int], label: str, depth: int
     ) -> bool:
         """Replace a function of the model, or of the standard, by its body."""
-        body = self._functions.get(_key(node.proto, node.operator))
-        if body is None:
-            if (
-                self._is_known(node) or node.title == "AffineGrid"
-            ):  # its body is wrong for sizes of 1
-                return False
-            body = self._standard_body(node)
-        if body is None:
+        values = [self._graph.values[name] if name else None for name in node.inputs]
+        called, alike = _key(node.proto, node.operator), key_of(node, values)
+        if called not in self._functions and (node.schema is None or self._is_known(node)):
             return False
-        given = {item.name: item for item in node.proto.attribute}
-        defaults = {item.name: item for item in body.attribute_proto}
-        if node.schema is not None:
-            kinds = self._onnx.AttributeProto
-            defaults |= {
-                name: item.default_value
-                for name, item in node.schema.attributes.items()
-                if item.default_value.type != kinds.UNDEFINED
-            }
-        inner = {}
-        for i, name in enumerate(body.input):
-            inner[name] = node.inputs[i] if i < len(node.inputs) else ""
-        nodes = [self._instance(item, {**defaults, **given}) for item in body.node]
-        for i, item in enumerate(nodes):  # inputs that the call leaves out
-            for at, name in enumerate(item.input):
-                if inner.get(name) == "":
-                    nodes[i].input[at] = ""
-        inner = {name: unique for name, unique in inner.items() if unique}
-        imported = {_domain(item.domain): item.version for item in body.opset_import}
-        check_opsets(imported)
+        key = alike and (called, alike)
+        if key is None or key not in self._bodies:
+            self._bodies[key] = self._called(node, self._functions.get(called))
+        if self._bodies[key] is None:
+            return False
+        body, nodes, imported = self._bodies[key]
+        inner = {
+            name: unique for name, unique in zip(body.input, node.inputs, strict=False) if unique
+        }
         if node.schema is not None:  # a body of the standard need not say what it uses
             imported = {"": self._onnx.defs.onnx_opset_version(), **opsets, **imported}
         count = len(node.proto.output)
@@ -394,13 +409,38 @@ class _Cleaner:
                      imported or opsets, label, depth)  # fmt: skip
         return True
 
+    def _called(self, node: Node, body: Any) -> tuple[Any, list[Any], dict[str, int]] | None:
+        """The body of a function, of the standard if it is None, and its nodes for a call."""
+        body = self._standard_body(node) if body is None else body
+        if body is None:
+            return None
+        given = {item.name: item for item in node.proto.attribute}
+        defaults = {item.name: item for item in body.attribute_proto}
+        if node.schema is not None:
+            kinds = self._onnx.AttributeProto
+            defaults |= {
+                name: item.default_value
+                for name, item in node.schema.attributes.items()
+                if item.default_value.type != kinds.UNDEFINED
+            }
+        present = dict(zip(body.input, node.inputs, strict=False))
+        left_out = {name for name in body.input if not present.get(name)}
+        nodes = list(body.node)
+        if left_out or any(map(_depends_on_call, nodes)):
+            nodes = [self._instance(item, {**defaults, **given}) for item in nodes]
+        for item in nodes if left_out else ():
+            item.input[:] = ["" if name in left_out else name for name in item.input]
+        imported = {_domain(item.domain): item.version for item in body.opset_import}
+        check_opsets(imported)
+        return body, nodes, imported
+
     def _is_known(self, node: Node) -> bool:
+        if node.title == "AffineGrid":  # whose body is wrong for sizes of 1
+            return True
         return bool(self._schemaless(node, None))
 
     def _standard_body(self, node: Node) -> Any:
         schema = node.schema
-        if schema is None:
-            return None
         if schema.has_function:
             versions = [v for v in schema.function_opset_versions if v <= node.opset]
             data = schema.get_function_with_opset_version(max(versions)) if versions else b""
@@ -411,7 +451,8 @@ class _Cleaner:
             known = [self._graph.values[name].type for name in node.inputs if name]
             if not versions or not all(kind and kind != SEQUENCE for kind in known):
                 return None
-            types = [self._type(name).SerializeToString() if name else b"" for name in node.inputs]
+            values = [self._graph.values[name] if name else None for name in node.inputs]
+            types = [type_of(value).SerializeToString() if value else b"" for value in values]
             data = schema.get_context_dependent_function_with_opset_version(
                 max(versions), node.proto.SerializeToString(), types
             )
@@ -440,17 +481,16 @@ class _Cleaner:
 
     # Types, shapes and constants
 
-    def _type(self, name: str) -> Any:
-        if name not in self._types:
-            self._types[name] = type_of(self._graph.values[name], self._onnx)
-        return self._types[name]
-
     def _infer(self, node: Node, declared: Mapping[str, Any]) -> list[Value]:
         operands = [self._graph.values[name] if name else None for name in node.inputs]
-        found = None
+        key = key_of(node, operands)
+        found = self._inferred.get(key)
         try:
-            with node_errors(node.name, node.title):
-                found = infer(node, operands, self._schemaless, self._source.proto.ir_version)
+            if found is None:
+                with node_errors(node.name, node.title):
+                    found = infer(node, operands, self._schemaless, self._source.proto.ir_version)
+                if key is not None:
+                    self._inferred[key] = found
         except (
             ModelError
         ) as error:  # the outputs are not known to later nodes, which may be wrong too
@@ -501,6 +541,17 @@ class _Cleaner:
         self._graph.nodes = kept[::-1]
 
 
+def _weight(node: Any) -> int:
+    """A node as a number of nodes: each of many operands may become an operator."""
+    return 1 + max(0, len(node.input) + len(node.output) - _FEW_OPERANDS)
+
+
+def _depends_on_call(node: Any) -> bool:
+    """Whether a node of a function has an attribute that is one of the call's."""
+    inner = (item for graph in subgraphs(node) for item in graph.node)
+    return any(item.ref_attr_name for item in node.attribute) or any(map(_depends_on_call, inner))
+
+
 def _key(proto: Any, name: str) -> Key:
     """The domain, name and overload of a function, or of the one that a node calls."""
     return _domain(proto.domain), name, getattr(proto, "overload", "")
@@ -529,6 +580,14 @@ def _in_order(nodes: Sequence[Any]) -> Iterator[Any]:
     for i, node in enumerate(nodes):
         for name in node.output:
             producers.setdefault(name, i)
+    producers.pop("", None)
+    needs = [
+        {producers[name] for name in (*node.input, *_outer_names(node)) if name in producers}
+        for node in nodes
+    ]
+    if all(max(needed, default=-1) < i for i, needed in enumerate(needs)):
+        yield from nodes
+        return
     entered, left = set[int](), set[int]()
     for root in range(len(nodes)):
         stack = [root]
@@ -536,14 +595,17 @@ def _in_order(nodes: Sequence[Any]) -> Iterator[Any]:
             i = stack[-1]
             if i not in entered:
                 entered.add(i)
-                read = {*nodes[i].input, *chain(*map(_names_read, subgraphs(nodes[i])))} - {""}
-                needed = {producers[name] for name in read if name in producers}
-                stack += sorted(needed - entered, reverse=True)
+                stack += sorted(needs[i] - entered, reverse=True)
                 continue
             stack.pop()
             if i not in left:
                 left.add(i)
                 yield nodes[i]
+
+
+def _outer_names(node: Any) -> Iterable[str]:
+    """All names that subgraphs of a node read."""
+    return chain(*map(_names_read, subgraphs(node))) if node.attribute else ()
 
 
 def _names_read(graph: Any) -> set[str]:

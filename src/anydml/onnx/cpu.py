@@ -15,7 +15,7 @@ from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.core.extras import name_missing_package
 from anydml.models.document import visible
-from anydml.onnx.nodes import Graph, Node
+from anydml.onnx.nodes import Graph, Node, key_of
 from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import tensor_of, type_of
 from anydml.onnx.table import operand_names
@@ -39,8 +39,11 @@ _LONGEST: Final = 1000
 _LARGE: Final = 2**24
 """Bytes of constants from which nodes are asked about in a session of their own."""
 
+_MOST_TOGETHER: Final = 256
+"""Nodes of a session that are asked about."""
+
 _MOST_REFUSED: Final = 20
-"""Refused nodes that are looked for."""
+"""Refused nodes that are looked for, besides those that are alike."""
 
 
 def is_available() -> bool:
@@ -50,42 +53,44 @@ def is_available() -> bool:
 
 def refuse_without_kernel(judged: Iterable[Judged], graph: Graph) -> None:
     """Refuse nodes on the CPU that ONNX Runtime refuses there, if it is installed."""
-    waiting: dict[Any, list[Judged]] = {}
+    waiting: dict[Any, dict[Any, list[Judged]]] = {}
     for item in judged:
-        values = [graph.values[name] for name in item.node.inputs if name]
-        known = all(value.type not in ("", SEQUENCE) for value in values)
-        if known and item.is_on_cpu and not item.node.has_subgraphs:
-            waiting.setdefault((item.node.domain, item.node.opset), []).append(item)
+        node = item.node
+        values = [graph.values[name] if name else None for name in node.inputs]
+        known = all(value is None or value.type not in ("", SEQUENCE) for value in values)
+        if known and item.is_on_cpu and not node.has_subgraphs:
+            alike = waiting.setdefault((node.domain, node.opset), {})
+            alike.setdefault(key_of(node, values) or id(node), []).append(item)
     if not waiting or not is_available():
         return
     left = _MOST_REFUSED
-    groups = [group for items in waiting.values() for group in _groups(items, graph)]
+    groups = [group for alike in waiting.values() for group in _groups([*alike.values()], graph)]
     while groups and left:
         group = groups.pop()
-        nodes = [(item.node, [graph.values.get(name) for name in item.node.inputs])
-                 for item in group]  # fmt: skip
+        nodes = [(items[0].node, [graph.values.get(name) for name in items[0].node.inputs])
+                 for items in group]  # fmt: skip
         try:
             _session(nodes, lambda value: value.data is not None, thorough=False)
         except Exception as error:  # ONNX Runtime's exceptions have no public base
             half = len(group) // 2
             groups += [group[half:], group[:half]] if half else []
-            if not half:
-                left -= 1
-                (item,) = group
+            left -= not half
+            for item in () if half else group[0]:
                 item.place, item.code, item.is_checked = "refused", "no_kernel_on_cpu", True
                 item.reason = f"ONNX Runtime refuses it on the CPU, too: {_message(error)}"
 
 
-def _groups(items: Sequence[Judged], graph: Graph) -> Iterable[list[Judged]]:
-    small: list[Judged] = []
+def _groups(alike: Sequence[list[Judged]], graph: Graph) -> Iterable[list[list[Judged]]]:
+    """Nodes that one session has: not too many, and without large constants."""
+    small: list[list[Judged]] = []
     size = 0
-    for item in items:
-        constants = [graph.values[name] for name in item.node.inputs if name]
+    for items in alike:
+        constants = [graph.values[name] for name in items[0].node.inputs if name]
         own = sum(value.data.nbytes for value in constants if value.data is not None)
-        if size + own > _LARGE and small:
+        if small and (size + own > _LARGE or len(small) == _MOST_TOGETHER):
             yield small
             small, size = [], 0
-        small.append(item)
+        small.append(items)
         size += own
     yield small
 
@@ -121,7 +126,7 @@ def _session(
                 tensor.name = name
             else:
                 known = value if not thorough else Value("", value.type)
-                graph.input.append(onnx.helper.make_value_info(name, type_of(known, onnx)))
+                graph.input.append(onnx.helper.make_value_info(name, type_of(known)))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
     first = nodes[0][0]
     opsets = [onnx.helper.make_opsetid(first.domain, first.opset)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ class Folding:
     def __init__(self, values: Mapping[str, Value], memory_limit: int) -> None:
         self._values = values
         self._left = memory_limit
+        self._evaluators: dict[Hashable, Any] = {}
 
     def outputs(self, node: Node, results: Sequence[Value]) -> list[Array] | None:
         """The outputs of a node, or None if they are not constant.
@@ -65,19 +66,19 @@ class Folding:
     def _evaluated(self, node: Node, results: Sequence[Value]) -> list[Array] | None:
         if node.operator == "OneHot" and self._values[node.inputs[0]].type[0] == "f":
             return None  # which the reference does not convert to integers
-        operands: dict[str, Any] = {}
-        for name, unique in zip(node.proto.input, node.inputs, strict=True):
+        operands: dict[int, Any] = {}
+        for i, unique in enumerate(node.inputs):
             if unique:
                 value = self._values[unique]
                 if value.data is None or not is_plain(value.type):
                     return None
-                operands[name] = value.data
+                operands[i] = value.data
         named = [value for value in results if value.name]
         if not all(is_plain(value.type) for value in named):
             return None
         # The size of these two follows from the elements, and is bounded by them.
         if node.operator == "Range":
-            if not _is_small_range([operands[name] for name in node.proto.input]):
+            if not _is_small_range([*operands.values()]):
                 return None
         elif node.operator != "NonZero" and any(value.sizes is None for value in named):
             return None
@@ -85,7 +86,7 @@ class Folding:
         if size > min(_FOLDED_BYTES, self._left):
             return None
         self._left -= size
-        arrays = _evaluate(node, operands)
+        arrays = self._evaluate(node, operands)
         if arrays is None:
             return None
         for value, array in zip(results, arrays, strict=False):
@@ -93,20 +94,30 @@ class Folding:
                 return None
         return arrays
 
+    def _evaluate(self, node: Node, operands: Mapping[int, Array]) -> list[Array] | None:
+        try:
+            axes = node.attributes.get("axes")
+            if node.operator == "Squeeze" and axes is not None:  # which the reference leaves out
+                return [np.squeeze(operands[0], tuple(axes))]
+            with np.errstate(all="ignore"):
+                evaluator = self._evaluator(node, tuple(operands))
+                found = evaluator.run(None, {f"i{i}": data for i, data in operands.items()})
+                return [np.asarray(result) for result in found]
+        except Exception:  # of an operator that it does not implement, which the device then runs
+            return None
 
-def _evaluate(node: Node, operands: Mapping[str, Array]) -> list[Array] | None:
-    from onnx.reference import ReferenceEvaluator
+    def _evaluator(self, node: Node, present: tuple[int, ...]) -> Any:
+        """The reference of a node, which nodes that are alike share."""
+        from onnx.reference import ReferenceEvaluator
 
-    try:
-        axes = node.attributes.get("axes")
-        if node.operator == "Squeeze" and axes is not None:  # which the reference leaves out
-            (x,) = operands.values()
-            return [np.squeeze(x, tuple(axes))]
-        with np.errstate(all="ignore"):
-            evaluator = ReferenceEvaluator(node.proto, opsets={"": node.opset})
-            return [np.asarray(result) for result in evaluator.run(None, operands)]
-    except Exception:  # of an operator that it does not implement, which the device then runs
-        return None
+        key = node.key and (node.key, present)
+        if key is None or key not in self._evaluators:
+            proto = type(node.proto)()
+            proto.CopyFrom(node.proto)
+            proto.input[:] = [f"i{i}" if i in present else "" for i in range(len(node.inputs))]
+            proto.output[:] = [name and f"o{i}" for i, name in enumerate(proto.output)]
+            self._evaluators[key] = ReferenceEvaluator(proto, opsets={"": node.opset})
+        return self._evaluators[key]
 
 
 def _is_small_range(operands: Sequence[Array]) -> bool:

@@ -171,6 +171,7 @@ class OnnxModel:
                  if value.type in NO_NUMBERS]  # fmt: skip
         return [*free, *hint, *types]
 
+    @cached_property
     def memory_problems(self) -> list[str]:
         """List why the tensors exceed the memory limit of `read_onnx`."""
         size, limit = sum(v.nbytes for v in self.graph.values.values()), self.source.memory_limit

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from anydml.onnx.read import subgraphs
@@ -48,10 +50,33 @@ class Node:
         """The operator with its domain, as ``com.microsoft.Gelu``."""
         return f"{self.domain}.{self.operator}" if self.domain else self.operator
 
+    @cached_property
+    def key(self) -> Hashable:
+        """Equal for nodes that are alike except for their values; None for one that has no equal.
+
+        Many models repeat some nodes often, so that what follows from a node is found once.
+        """
+        if any(
+            item.HasField("t") or item.HasField("sparse_tensor") for item in self.proto.attribute
+        ):
+            return None
+        if self.has_subgraphs:
+            return None
+        attributes = tuple(item.SerializeToString() for item in self.proto.attribute)
+        outputs = tuple(map(bool, self.outputs))
+        return self.domain, self.operator, self.version, self.opset, attributes, outputs
+
     @property
     def has_subgraphs(self) -> bool:
         """Whether an attribute is a graph."""
         return any(True for _ in subgraphs(self.proto))
+
+
+def key_of(node: Node, *values: Sequence[Value | None]) -> Hashable:
+    """A key of a node with its values; None for one that has no equal."""
+    if node.key is None:
+        return None
+    return node.key, *(tuple(v and v.key for v in side) for side in values)
 
 
 @dataclass(frozen=True)
@@ -79,6 +104,8 @@ class Graph:
         By name.
     removed : list of Removed
         What the clean-up removed.
+    described : dict
+        The operators of nodes, by keys that those that are alike share.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -86,5 +113,6 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     removed: list[Removed] = field(default_factory=list)
+    described: dict[Hashable, Any] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """For a name of the file that the clean-up replaced, the value that it is."""

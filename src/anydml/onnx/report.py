@@ -67,19 +67,18 @@ class Report:
         self.model = model
         self.level = level
         self.judged = model.verdicts_at(level)
-        self._lowest = {item.node.name: _lowest(item) for item in self.judged}
         self.unchecked = [item for item in self.judged if not item.is_checked]
 
     @property
     def good(self) -> bool:
         """Whether every node is checked, and none refused."""
-        stops = self.unchecked or self.model.input_problems() or self.model.memory_problems()
+        stops = self.unchecked or self.model.input_problems() or self.model.memory_problems
         return not stops and not any(item.place == "refused" for item in self.judged)
 
     @property
     def lowest(self) -> FeatureLevel | None:
         """The lowest level that accepts all operators; None if none does, or not all are known."""
-        found = [self._lowest[item.node.name] for item in self.judged
+        found = [item.lowest for item in self.judged
                  if item.descriptors or item.place == "refused"]  # fmt: skip
         levels = [level for level in found if level is not None]
         if len(levels) < len(found) or self.unchecked:
@@ -106,7 +105,7 @@ class Report:
                 f"{counted(len(names), 'node')} not checked ({', '.join(names[:_MOST_NAMES])}{more}"
                 "): their shapes, constants or bodies are not known, so no feature level is"
             )
-        problems = [*self.model.input_problems(), *self.model.memory_problems()]
+        problems = [*self.model.input_problems(), *self.model.memory_problems]
         found += [text.removesuffix(".") for text in problems]
         if self.level < LOWEST_DEVICE:
             found.append(
@@ -136,8 +135,7 @@ class Report:
         for violation in item.violations:
             yield f"  {violation}"
         if item.violations:
-            lowest = self._lowest[item.node.name]
-            accepted = "none" if lowest is None else describe(lowest)
+            accepted = "none" if item.lowest is None else describe(item.lowest)
             yield f"  Lowest feature level that accepts it: {accepted}"
         for text in _observed(item):
             yield f"  Accepted by DirectML, not on its page: {text}"
@@ -193,7 +191,6 @@ class Report:
         }
 
     def _node_json(self, item: Judged) -> dict[str, Any]:
-        lowest = self._lowest[item.node.name]
         return {
             "name": item.node.name,
             "operator": item.node.title,
@@ -203,7 +200,7 @@ class Report:
             "code": item.code or None,
             "reason": item.reason or None,
             "operators": [desc.NAME for desc in item.descriptors],
-            "minimum_feature_level": None if lowest is None else lowest.suffix,
+            "minimum_feature_level": None if item.lowest is None else item.lowest.suffix,
             "notes": notes(item, self.model.graph),
             "observed_deviations": _observed(item),
             "violations": [
@@ -239,11 +236,3 @@ def _observed(item: Judged) -> list[str]:
         found += [(desc, observed) for desc in item.descriptors
                   for observed in deviations_of(desc.NAME)]  # fmt: skip
     return list(dict.fromkeys(f"{desc.NAME}: {d.accepted} ({d.evidence})" for desc, d in found))
-
-
-def _lowest(item: Judged) -> FeatureLevel | None:
-    """The lowest level that accepts the operators of a node."""
-    levels = [desc.minimum_level() for desc in item.descriptors]
-    if not levels or any(level is None for level in levels):
-        return None
-    return max(level for level in levels if level is not None)

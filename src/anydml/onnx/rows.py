@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from anydml.onnx.lower.node import Lower
@@ -55,15 +56,19 @@ class Row:
 
     def types_at(self, version: int) -> dict[str, tuple[str, ...]]:
         """The types of each type parameter in a version."""
-        text = _at(self.types, version) or ""
-        return {
-            name.strip(): tuple(types.split())
-            for name, _, types in (part.partition("=") for part in text.split(";"))
-        }
+        return _types_in(_at(self.types, version) or "")
 
     def constants_at(self, version: int) -> tuple[int, ...]:
         """The positions of inputs that must be constant in a version."""
         return tuple(_at(self.constants, version) or ())
+
+
+@cache
+def _types_in(text: str) -> dict[str, tuple[str, ...]]:
+    return {
+        name.strip(): tuple(types.split())
+        for name, _, types in (part.partition("=") for part in text.split(";"))
+    }
 
 
 def _at(table: Mapping[int, Any], version: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from math import prod
 from typing import Any, Final
 
@@ -53,7 +54,7 @@ def infer(
             continue
         if not value.type or value.type == SEQUENCE:
             return []
-        types[name] = type_of(value, onnx)
+        types[name] = type_of(value)
         read = value.data is not None and value.data.size <= _DATA_ELEMENTS
         if read and (node.operator != "Range" or value.shape == ()):  # others may have rank 1
             data[name] = tensor_of(value, onnx)
@@ -339,9 +340,14 @@ def value_of(name: str, proto: Any) -> Value:
     return Value(name, type_name(tensor.elem_type) if tensor.elem_type else "", shape)
 
 
-def type_of(value: Value, onnx: Any) -> Any:
-    """The TypeProto of a value."""
-    return onnx.helper.make_tensor_type_proto(type_number(value.type), value.shape)
+def type_of(value: Value) -> Any:
+    """The TypeProto of a value, which others of its type and shape share."""
+    return _type_proto(value.type, value.shape)
+
+
+@lru_cache(1024)
+def _type_proto(name: str, shape: tuple[int | str | None, ...] | None) -> Any:
+    return load_onnx().helper.make_tensor_type_proto(type_number(name), shape)
 
 
 def tensor_of(value: Value, onnx: Any) -> Any:

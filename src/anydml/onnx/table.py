@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from anydml.core._json import short_repr
@@ -338,7 +339,7 @@ def version_of(row: Row, version: int) -> int | None:
 def formals(node: Node) -> tuple[list[str], list[str]]:
     """The type parameters of inputs and outputs, marked as in `Row.formals`; none if not known."""
     if node.schema is not None:
-        return _marked(node.schema.inputs), _marked(node.schema.outputs)
+        return _formals_of(node.schema)
     row = row_of(node)
     if row is not None and row.formals:
         at = row.formals.index("->")
@@ -357,6 +358,11 @@ def operand_names(node: Node) -> list[str]:
         return node.inputs + [""] * (len(formals(node)[0]) - len(node.inputs))
     count = max((i + 1 for i, name in enumerate(node.inputs) if name), default=0)
     return node.inputs[:count]
+
+
+@lru_cache(1024)
+def _formals_of(schema: Any) -> tuple[list[str], list[str]]:
+    return _marked(schema.inputs), _marked(schema.outputs)
 
 
 def _marked(parameters: Iterable[Any]) -> list[str]:

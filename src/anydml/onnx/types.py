@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, Final
 
@@ -32,6 +34,9 @@ DATA_TYPES: Final = {
 ALL: Final = "u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64 bool"
 NUMBERS: Final = "f16 f32 u8 i8 u16 i16 u32 i32 u64 i64"
 FLOATS: Final = "f16 f32"
+
+_SMALL: Final = 1024
+"""Elements of a constant that is compared with others by its elements."""
 
 SEQUENCE: Final = "sequence"
 """The type name of a value that is not a tensor: a sequence, an optional or a map."""
@@ -132,6 +137,14 @@ class Value:
             return None
         sizes = tuple(size for size in self.shape if isinstance(size, int))
         return sizes if len(sizes) == len(self.shape) else None
+
+    @cached_property
+    def key(self) -> Hashable:
+        """Equal for values that no rule can tell apart; not before the value is complete."""
+        data = self.data
+        if data is not None and data.size <= _SMALL:
+            return self.type, self.shape, data.tobytes()
+        return self.type, self.shape, None if data is None else id(data)
 
     @property
     def nbytes(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, Final, Literal
 
 from anydml.core._json import did_you_mean, short_repr
@@ -20,7 +21,7 @@ from anydml.onnx.lower.node import (
     UnfitError,
     UnsupportedError,
 )
-from anydml.onnx.nodes import CONTROL, Graph, Node
+from anydml.onnx.nodes import CONTROL, Graph, Node, key_of
 from anydml.onnx.read import load_onnx
 from anydml.onnx.rows import Row
 from anydml.onnx.table import HOST, SHADERS, formals, row_of, version_of
@@ -57,6 +58,8 @@ class Judged:
         The DirectML operators that it becomes.
     violations : list of Violation
         The rules that they break at the feature level, with the name of the node.
+    lowest : FeatureLevel or None
+        The lowest level that accepts the operators; None if none does, or there are none.
     static : bool
         Whether all shapes and constant inputs are known, so that it can be compiled now.
     is_empty : bool
@@ -73,6 +76,7 @@ class Judged:
     version: int = 0
     descriptors: list[Descriptor] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    lowest: FeatureLevel | None = None
     static: bool = False
     is_empty: bool = False
     is_checked: bool = False
@@ -207,7 +211,7 @@ def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control:
     elif row.lower is None:
         found.place, found.code = "alone", "no_operator"
         found.reason = "no DirectML operator: the CPU writes its result"
-    _lower(found, inputs, outputs, row, level, exact)
+    _lower(found, inputs, outputs, graph, level, exact)
     if missing and found.place == "refused":  # by the rules of an older version
         return Judged(node, "cpu", missing, "no_kernel_for_version")
     if found.place == "graph":
@@ -234,23 +238,31 @@ def _without_elements(
 
 def _unknown(node: Node, row: Row | None) -> str:
     """Why no provider has an operator; empty if one may have it."""
-    defs = load_onnx().defs
     if node.schema is not None or node.domain == DOMAIN:
         return ""
     if row is not None and 1 in row.versions:
         return ""  # ONNX Runtime's own, of which ONNX has later versions or none
-    known = defs.get_all_schemas()
-    if node.domain and node.domain not in {schema.domain for schema in known}:
+    names = _names_of(node.domain)
+    if node.domain and not names:
         return (
             f"expected a function of the model, or an operator of ONNX or {DOMAIN}, got "
             f"{short_repr(node.title)}"
         )
-    names = {schema.name for schema in known if schema.domain == node.domain}
     version = f"opset {node.opset}" if not node.domain else f"{node.domain} {node.opset}"
     return (
         f"{version} has no {short_repr(node.operator)} in the installed version of ONNX"
-        f"{did_you_mean(node.operator, names)}"
+        f"{_suggestion(node.operator, names)}"
     )
+
+
+@cache
+def _names_of(domain: str) -> frozenset[str]:
+    """The operators of a domain that the `onnx` package defines."""
+    known = load_onnx().defs.get_all_schemas()
+    return frozenset(schema.name for schema in known if schema.domain == domain)
+
+
+_suggestion = lru_cache(64)(did_you_mean)
 
 
 def _has_shader(node: Node, inputs: Sequence[Value | None]) -> bool:
@@ -314,11 +326,13 @@ def _lower(
     found: Judged,
     inputs: Sequence[Value | None],
     outputs: Sequence[Value | None],
-    row: Row,
+    graph: Graph,
     level: FeatureLevel,
     exact: bool,
 ) -> None:
     """Describe the operators of a node, if everything is known."""
+    row = found.row
+    assert row is not None
     values = [value for value in (*inputs, *outputs) if value is not None]
     constant = all(
         i >= len(inputs) or (value := inputs[i]) is None or value.data is not None
@@ -328,31 +342,65 @@ def _lower(
     found.is_empty = any(0 in (value.shape or ()) for value in values)
     if not known or not constant or row.lower is None or found.is_empty:
         return
-    builder = GraphBuilder()
     why = "DirectML refuses an operator (E_INVALIDARG)"
-    try:
-        found.descriptors, _ = lower_node(
-            found, inputs, outputs, builder, _Scratch(builder), exact, in_place=exact
-        )
-    except UnsupportedError as error:
-        if not (exact and isinstance(error, RefusedError)):
-            unfit = isinstance(error, UnfitError)
-            found.place, found.reason = "cpu", str(error)
-            found.code = "does_not_fit" if unfit else "not_supported"
-            found.row = None
-            return
+    made = _described(found, inputs, outputs, graph, level, exact)
+    if isinstance(made, RefusedError) and exact:
         why = "the provider fails to make its kernel (E_INVALIDARG)"
-        found.violations = _named(found.node, [Violation(error.path, error.rule, error.got)])
-    except InvalidDescriptorError as error:
-        found.violations = _named(found.node, error.violations)
+        found.violations = _named(found.node, [Violation(made.path, made.rule, made.got)])
+    elif isinstance(made, UnsupportedError):
+        found.place, found.reason = "cpu", str(made)
+        found.code = "does_not_fit" if isinstance(made, UnfitError) else "not_supported"
+        found.row = None
+        return
     else:
-        for desc in found.descriptors:
-            found.violations += _named(found.node, desc.violations(level))
+        found.descriptors, violations, found.lowest = made
+        found.violations = _named(found.node, violations)
     if found.violations:
         found.place, found.code = "refused", "refused"
         found.reason = why
         return
     found.static = True
+
+
+Described = tuple[list[Descriptor], list[Violation], FeatureLevel | None] | UnsupportedError
+"""The operators of a node, the rules that they break and the lowest level that accepts them, or why
+there are none."""
+
+
+def _described(
+    found: Judged,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value | None],
+    graph: Graph,
+    level: FeatureLevel,
+    exact: bool,
+) -> Described:
+    """Describe the operators of a node; those of nodes that are alike are the same objects."""
+    alike = key_of(found.node, inputs, outputs)
+    key = None if alike is None else (alike, found.version, level, exact)
+    before: Described | None = graph.described.get(key)
+    if before is not None:
+        return before
+    builder = GraphBuilder()
+    made: Described
+    try:
+        descriptors, _ = lower_node(
+            found, inputs, outputs, builder, _Scratch(builder), exact, in_place=exact
+        )
+    except UnsupportedError as error:
+        made = error
+    except InvalidDescriptorError as error:
+        made = [], [*error.violations], None
+    else:
+        levels = [desc.minimum_level() for desc in descriptors]
+        known = [item for item in levels if item is not None]
+        lowest = max(known) if levels and len(known) == len(levels) else None
+        wrong = descriptors if lowest is None or lowest > level else ()
+        violations = [item for desc in wrong for item in desc.violations(level)]
+        made = descriptors, violations, lowest
+    if key is not None:
+        graph.described[key] = made
+    return made
 
 
 def _named(node: Node, violations: Sequence[Violation]) -> list[Violation]:
@@ -427,7 +475,7 @@ def lower_node(
     ]
     lowering = Lowering(
         builder, found.node.attributes, found.version, operands, results, exact, label,
-        in_place,
+        in_place, found.descriptors,
     )  # fmt: skip
     try:
         made = found.row.lower(lowering)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -97,6 +98,9 @@ class Lowering:
         Makes the name of the next operator.
     in_place : bool
         Whether outputs that ONNX Runtime puts in the memory of inputs replace these.
+    known : sequence of Descriptor
+        Operators of the node, if they have been described before: equal ones are these objects,
+        whose rules and programs a graph finds once.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class Lowering:
         exact: bool = False,
         label: Callable[[], str] = str,
         in_place: bool = False,
+        known: Sequence[Descriptor] = (),
     ) -> None:
         self.builder = builder
         self.attributes = attributes
@@ -119,6 +124,7 @@ class Lowering:
         self.in_place = in_place
         self.descriptors: list[Descriptor] = []
         self._label = label
+        self._known = known
 
     # Operands
 
@@ -257,7 +263,8 @@ class Lowering:
                 parts = [value.desc] if isinstance(value, Expression) else [e.desc for e in value]
                 fields[info.attribute] = parts[0] if is_one else parts
         made = [self.output() if o is None and outputs is None else o for o in outputs or [None]]
-        tensors = [t if t is None or isinstance(t, TensorDesc) else TensorDesc(*t) for t in made]
+        tensors = [t if t is None or isinstance(t, TensorDesc) else _packed(t[0], tuple(t[1]))
+                   for t in made]  # fmt: skip
         targets = kind.tensor_fields(Role.OUTPUT)
         if targets[0].many:
             fields[targets[0].attribute] = tensors
@@ -268,6 +275,9 @@ class Lowering:
                 if tensor is not None
             )
         desc = kind(**fields)
+        at = len(self.descriptors)
+        if at < len(self._known) and self._known[at] == desc:
+            desc = self._known[at]
         self.descriptors.append(desc)
         return self.builder.operator(desc, *inputs, name=self._label())
 
@@ -276,6 +286,9 @@ class Lowering:
         if expression.data_type is data_type:
             return expression
         return self.emit("CAST", expression, outputs=[(data_type, expression.sizes)])
+
+
+_packed = lru_cache(1024)(TensorDesc)  # equal tensors of alike nodes are one object
 
 
 def padded(shape: Sizes, rank: int = 4) -> Shape:
