@@ -55,8 +55,10 @@ def infer(
         if not value.type or value.type == SEQUENCE:
             return []
         types[name] = type_of(value)
-        read = value.data is not None and value.data.size <= _DATA_ELEMENTS
-        if read and (node.operator != "Range" or value.shape == ()):  # others may have rank 1
+        # The `onnx` package is too strict with these: ranges of rank 1, and places out of range.
+        strict = {"Range": value.shape != (), "OneHot": name == node.proto.input[0]}
+        small = value.data is not None and value.data.size <= _DATA_ELEMENTS
+        if small and not strict.get(node.operator):
             data[name] = tensor_of(value, onnx)
 
     try:
