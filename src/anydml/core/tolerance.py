@@ -15,7 +15,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Unit(Enum):
-    """The unit of a tolerance."""
+    """The unit of a tolerance.
+
+    The smallest normal number is allowed besides (but for bits): an engine may flush denormals.
+    """
 
     BITS = "bits"
     """Every bit is the same; a NaN may be any NaN."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.core.program import ArraySpec, KernelCall
+from anydml.core.tolerance import Unit
 from anydml.devices.backends._sequence import Step
 from anydml.engines._numpy import NumpyEngine
 from anydml.ops._registry import definition_of
@@ -22,7 +23,7 @@ WORKING: Final[Widening] = {np.dtype(np.float16): np.dtype(np.float32)}
 """The types that the CPU computes in."""
 
 EXACT: Final[Widening] = {np.dtype(kind): np.dtype(np.float64) for kind in (np.float16, np.float32)}
-"""The types that the reference device computes in."""
+"""The types that the reference device computes in, except where those of the CPU are exact too."""
 
 
 def computed_step(call: KernelCall, widening: Widening) -> Step:
@@ -31,6 +32,8 @@ def computed_step(call: KernelCall, widening: Widening) -> Step:
     compute = definition.compute
     if not definition.WIDENS:
         widening = {}
+    elif definition.TOLERANCE.unit is Unit.BITS:
+        widening = WORKING
 
     def run(inputs: Sequence[Any], outputs: Sequence[Any], private: bool, threads: int) -> int:
         with np.errstate(all="ignore"):
