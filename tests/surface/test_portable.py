@@ -117,6 +117,30 @@ def test_reductions_have_the_bits_of_the_native_ones(reduction, dtype):
         assert_same_bits(results[1], results[0])
 
 
+@pytest.mark.skipif(not has_extension(), reason="there are no native kernels to compare with")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8"])
+@pytest.mark.parametrize("flavour", Flavour, ids=lambda flavour: flavour.name)
+def test_top_k_with_options_has_the_bits_of_the_native_one(flavour, dtype):
+    generator = np.random.default_rng(2)
+    for _ in range(40):
+        rows, size = generator.integers(1, [20, 300])
+        x = contents(generator, (rows, size), np.dtype(dtype), flavour)
+        names = ("largest", "sorted", "nan_last", "last_first")
+        attributes = dict(
+            zip(names, generator.integers(0, 2, 4).astype(bool).tolist(), strict=True)
+        )
+        attributes |= {"axis": 1, "k": int(generator.integers(1, size + 1)), "fill": (7, 0)}
+        lengths = generator.integers(0, size + 1, (rows if generator.random() < 0.5 else 0))
+        shape, before, results = (rows, attributes["k"]), x.copy(), []
+        for module in (native, bindings):
+            outputs = [np.empty(shape, x.dtype), np.empty(shape, np.int64)]
+            assert module.run("top_k_rows", [x, lengths], outputs, attributes, True, 1) < 0
+            results.append(outputs)
+        assert_same_bits(x, before, "the operand")
+        for one, other in zip(*results, strict=True):
+            assert_same_bits(other, one)
+
+
 def test_every_native_kernel_has_one_on_numpy():
     assert {*native.kernels()} == {*bindings.kernels()}
 
@@ -208,12 +232,18 @@ import anydml as dml, torch
 values, indices = dml.top_k(torch.tensor([3.0, 1.0, 2.0]), 2)
 print(values, indices)
 try:
+    dml.top_k(torch.ones(3, requires_grad=True), 2)
+except dml.ArgumentTypeError as error:
+    print(error)
+try:
     dml.torch.deterministic
 except ImportError as error:
     print(error)
 """
     ).splitlines() == [
         "tensor([3., 2.]) tensor([0, 2])",
+        "x: expected a tensor without a gradient, got one that requires grad; use .detach(); to "
+        "keep the gradient, install anydml's native modules, which this installation lacks",
         "anydml.torch needs the native modules of anydml, which this installation lacks; install a "
         "wheel for this platform, or build it with a C++20 compiler: pip install .",
     ]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml._native import TYPES
+from anydml._native import TYPES, has_extension
 from anydml.core.errors import AllocationError, ArgumentTypeError
 from anydml.libraries._base import MOST_AXES, Array, Wrap, class_of
 from anydml.libraries._device import DeviceArray, Memory, Shape, owner_of, packed_strides
@@ -189,10 +189,12 @@ def _no_gradient(torch: Any, value: Any, name: str) -> None:
         moves = False
     if asks or moves:
         got = "one that requires grad" if asks else "one with a tangent (forward_ad)"
+        keep = "call an array function without out= and with a tensor as the first argument"
+        if not has_extension():
+            keep = "install anydml's native modules, which this installation lacks"
         raise ArgumentTypeError(
-            f"{name}: expected a tensor without a gradient, got {got}; use "
-            f".detach(); to keep the gradient, call an array function without out= and with a "
-            f"tensor as the first argument"
+            f"{name}: expected a tensor without a gradient, got {got}; use .detach(); to keep the "
+            f"gradient, {keep}"
         )
 
 

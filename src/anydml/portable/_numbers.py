@@ -49,14 +49,18 @@ def order_keys(x: Array) -> Array:
     NaN is the greatest, whatever its sign, and zeros are equal.
     """
     bits, kind = to_bits(x), "f" if is_bfloat16(x.dtype) else x.dtype.kind
-    sign = bits.dtype.type(1) << bits.dtype.type(8 * bits.dtype.itemsize - 1)
+    width = bits.dtype.type(8 * bits.dtype.itemsize - 1)
+    sign = bits.dtype.type(1) << width
     if kind == "u":
         return bits
     if kind == "i":
         return np.asarray(bits ^ sign)
-    bits = np.where(widen(x) == 0, bits.dtype.type(0), bits)
-    keys = np.where(bits & sign, ~bits, bits | sign)
-    return np.where(is_nan(x), ~bits.dtype.type(0), keys)
+    negative = -(bits >> width)  # all bits or none
+    keys: Array = ((bits ^ negative) - negative) | (sign & ~negative)
+    bad = is_nan(x)
+    if bad.any():
+        keys[bad] = ~keys.dtype.type(0)
+    return keys
 
 
 def convert(x: Array, to: np.dtype[Any]) -> Array:

@@ -221,6 +221,9 @@ def one_hot(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
 # ---- selection
 
 
+_BLOCK: Final = 1 << 18  # elements that are selected from at a time
+
+
 @_kernel
 def top_k(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     """Select the k first elements of an order along an axis; equal ones in order of position."""
@@ -234,22 +237,15 @@ def top_k_rows(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
         return -1
     x = np.moveaxis(inputs[0], attributes["axis"], -1)
     values, indices = (np.moveaxis(y, attributes["axis"], -1) for y in outputs)
-    keys, size, k = order_keys(x), x.shape[-1], attributes["k"]
-    if not attributes.get("largest"):
-        keys = ~keys
-    elif attributes.get("nan_last"):
-        keys = np.where(is_nan(x), keys.dtype.type(0), keys)
-    backwards = slice(None, None, -1 if attributes.get("last_first") else 1)
-    order = np.argsort(~keys[..., backwards], -1, kind="stable")
-    if attributes.get("last_first"):
-        order = size - 1 - order
-    found = np.ones(k, np.bool_)
+    size, k = x.shape[-1], attributes["k"]
+    lengths = np.full(x.shape[:-1], size)
     if inputs[1].shape != (0,):
-        lengths = np.clip(inputs[1], 0, size).astype(np.int64)[..., None]
-        behind = np.argsort(order >= lengths, -1, kind="stable")  # what does not count
-        order = np.take_along_axis(order, behind, -1)
-        found = np.arange(k) < lengths
-    order = order[..., :k]
+        lengths = np.clip(inputs[1], 0, size).astype(np.int64)
+    found, rows = np.arange(k) < lengths[..., None], x.reshape(-1, size)
+    step = max(1, _BLOCK // size)
+    parts = [slice(at, at + step) for at in range(0, len(rows), step)]
+    firsts = [_first_of(rows[at], lengths.reshape(-1)[at], k, attributes) for at in parts]
+    order = np.concatenate(firsts).reshape(found.shape)
     if not attributes["sorted"]:
         order = np.sort(np.where(found, order, size), -1)
     order = np.where(found, order, 0)
@@ -257,6 +253,35 @@ def top_k_rows(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     values[...] = np.where(found, np.take_along_axis(x, order, -1), fill.view(x.dtype))
     indices[...] = np.where(found, order, -1)
     return -1
+
+
+def _first_of(x: Array, lengths: Array, k: int, attributes: Attributes) -> Array:
+    """Return the positions of the first elements of rows; 0 where there are fewer than k."""
+    keys, last_first = order_keys(x), attributes.get("last_first")
+    if attributes.get("largest"):
+        if attributes.get("nan_last"):
+            keys = np.where(is_nan(x), keys.dtype.type(0), keys)
+        keys = ~keys
+    behind = np.arange(x.shape[1]) >= lengths[:, None] if lengths.min() < x.shape[1] else None
+    if behind is not None:
+        keys = np.where(behind, ~keys.dtype.type(0), keys)
+    limits = np.partition(keys, k - 1)[:, k - 1 :][:, :1]
+    chosen, counts = keys < limits, np.minimum(lengths, k)
+    ties = keys == limits  # of which there are as many as there is room for
+    if behind is not None:
+        ties &= ~behind
+    at = np.flatnonzero(ties)
+    rows = at // x.shape[1]
+    many = np.bincount(rows, minlength=len(x))
+    rank = np.arange(len(rows)) - (np.cumsum(many) - many)[rows]
+    if last_first:
+        rank = many[rows] - 1 - rank
+    np.put(chosen, at[rank < (counts - np.count_nonzero(chosen, 1))[rows]], True)
+    at = np.flatnonzero(chosen)[:: -1 if last_first else 1]
+    at = at[np.lexsort((keys.reshape(-1)[at], at // x.shape[1]))]
+    order = np.zeros((len(x), k), np.int64)
+    order[np.arange(k) < counts[:, None]] = at % x.shape[1]
+    return order
 
 
 def find_nonzero(x: Array, columns: int) -> Array:
