@@ -59,6 +59,26 @@ print(stub().stub_lent(), stub().stub_depth())
     ]
 
 
+def test_options_of_top_k(run):
+    """Lengths go where the rows are: none, a number or a list, for which alone the host waits."""
+    code = """
+rows = ndarray(np.ones((3, 4), "f4"))
+dml.top_k(rows, 2, sorted=False)  # finds the compiler
+for options in (
+    {"sorted": False}, {"nan": "last"}, {"tie_break": "last"}, {"lengths": 3},
+    {"lengths": np.int64(300)}, {"lengths": i}, {"lengths": [1, 2, 3]},
+):
+    before = len(log())
+    values, indices = dml.top_k(rows, 2, **options)
+    launched = any(line.startswith("launch top_k") for line in log()[before:])
+    print(type(values) is type(indices) is ndarray, launched, "wait" in log()[before:])
+print(stub().stub_lent(), stub().stub_depth())
+"""
+    *calls, balance = run(code)
+    assert calls == ["True True False"] * 6 + ["True True True"]
+    assert balance == "0 0"
+
+
 def test_an_array_on_another_device_than_cupy_works_on(run):
     """Results lie with the operands, on that device's own stream."""
     code = """

@@ -69,12 +69,12 @@ def test_options(kind, size):
 
 @pytest.mark.parametrize(
     "options",
-    [{"sorted": False}, {"nan": "last"}, {"tie_break": "last"}, {"lengths": None}],
+    [{"sorted": False}, {"nan": "last"}, {"tie_break": "last"}, {"lengths": None}, {"lengths": 7}],
     ids=str,
 )
 def test_options_in_a_graph(options):
     x = torch.rand(64, 1000, device="cuda")
-    if "lengths" in options:
+    if options.get("lengths", 0) is None:
         options = {"lengths": torch.arange(64, device="cuda")}
     dml.top_k(x, 10, **options)  # compiled before
     graph = torch.cuda.CUDAGraph()
@@ -86,3 +86,21 @@ def test_options_in_a_graph(options):
         expected = dml.top_k(x, 10, **options)
         assert torch.equal(values, expected.values)
         assert torch.equal(indices, expected.indices)
+
+
+@pytest.mark.parametrize(
+    "options", [{"sorted": False}, {"nan": "last"}, {"tie_break": "last"}, {"lengths": 7}], ids=str
+)
+def test_options_of_cupy(options):
+    cupy = pytest.importorskip("cupy")
+    x = np.random.default_rng(1).normal(size=(64, 1000)).astype(np.float32).round(1)
+    on_gpu = cupy.asarray(x)
+    dml.top_k(on_gpu, 10, **options)  # compiled before
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        found = dml.top_k(on_gpu, 10, **options)
+        stream.end_capture().launch(stream)
+        stream.synchronize()
+    for got, expected in zip(found, dml.top_k(x, 10, **options), strict=True):
+        assert (got.get() == expected).all()

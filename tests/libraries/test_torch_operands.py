@@ -24,6 +24,27 @@ def test_one_hot_of_a_list_of_floats():
     assert out.tolist() == [[1, 0, 0], [0, 0, 1]]
 
 
+def test_numbers_beside_tensors_of_a_device():
+    """They are filled in there: a copy from the host cannot be part of a CUDA graph."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    from anydml.torch._namespace import Namespace
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            called.append(function.overloadpacket.__name__)
+            return function(*args, **(kwargs or {}))
+
+    lib, called = Namespace(None), []
+    x = torch.empty(4, device="meta")
+    with Names():
+        made = [lib.indices(3, x), lib.indices(np.uint8(3), x), lib.same_type(2.5, x, "updates")]
+    assert [(y.device, y.dtype, y.shape) for y in made] == [
+        (x.device, torch.int64, ()), (x.device, torch.int64, ()), (x.device, torch.float32, ())
+    ]  # fmt: skip
+    assert not {"copy_", "_to_copy"} & {*called}, called
+
+
 def test_dask_arrays_beside_tensors():
     array = pytest.importorskip("dask.array")
     lazy = array.from_array(np.array([0, 1]))

@@ -13,6 +13,8 @@ namespace {
 // (benchmarks/gpu-h200.md).
 constexpr std::chrono::microseconds kLookedFor{3000};
 
+constexpr Int kNumber = 16;  // bytes of the longest
+
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -177,6 +179,16 @@ void Queue::copy(void* target, const void* source, Int bytes) {
 void Queue::write(void* target, const void* host, Int bytes) {
   if (bytes <= 0) return;
   const Driver& cuda = driver();
+  if (bytes <= kNumber) {  // runs of equal bytes, which a CUDA graph can have
+    const auto* const from = static_cast<const unsigned char*>(host);
+    for (Int at = 0, end = 1; at < bytes; at = end) {
+      while (end < bytes && from[end] == from[at]) ++end;
+      cuda.check(cuda.cuMemsetD8Async(address(target) + static_cast<std::size_t>(at), from[at],
+                                      static_cast<std::size_t>(end - at), stream_),
+                 "cuMemsetD8Async");
+    }
+    return;
+  }
   cuda.check(
       cuda.cuMemcpyHtoDAsync(address(target), host, static_cast<std::size_t>(bytes), stream_),
       "cuMemcpyHtoDAsync");

@@ -117,8 +117,9 @@ class Queue {
 
   void zero(void* target, Int bytes);
   void copy(void* target, const void* source, Int bytes);  // on the device
-  void write(void* target, const void* host, Int bytes);   // waits, so that the host may change it
-  void read(void* host, const void* source, Int bytes);    // waits for all work before
+  // Of more than one number, it waits, so that the host may change it.
+  void write(void* target, const void* host, Int bytes);
+  void read(void* host, const void* source, Int bytes);  // waits for all work before
 
   // A slot where a kernel of this call writes a number >= 0 for the host, in addition to the
   // `source` of `counter_value`, which waits for it. Comes with a device word to accumulate the

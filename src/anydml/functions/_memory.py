@@ -67,7 +67,7 @@ class Memory:
         array, wrap = _arguments.index_operand(value, name)
         if self._first is None:
             self._first, self._wrap = value, wrap
-        return array
+        return _arguments.to_device_of(array, like) if _arguments.is_untyped(value) else array
 
     def same_type(self, value: Any, like: Array, name: str, like_name: str = "x") -> Array:
         array = _arguments.same_type(as_operand(value, name)[0], value, name, like, like_name)

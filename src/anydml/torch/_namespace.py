@@ -62,7 +62,7 @@ class Namespace:
         if is_compiling():
             return _traced_indices(value, name).to(like.device)
         reject_dask(value, name)
-        return copy_to_tensor(_arguments.index_array(value, name), name).to(like.device)
+        return _beside(like, _arguments.index_array(value, name), name)
 
     def same_type(self, value: Any, like: Tensor, name: str, like_name: str = "x") -> Tensor:
         if isinstance(value, torch.Tensor):
@@ -78,7 +78,7 @@ class Namespace:
         reject_dask(value, name)
         empty = np.empty(0, type_of(_name(like.dtype)))
         array = _arguments.same_type(as_operand(value, name)[0], value, name, empty, like_name)
-        return copy_to_tensor(array, name).to(like.device)
+        return _beside(like, array, name)
 
     def value_type(self, dtype: Any) -> Any:
         return _type(dtype, "dtype", NUMBERS)
@@ -150,6 +150,14 @@ class Namespace:
     def adjoint_weight(self, x: Tensor) -> Tensor:
         # PyTorch's gradient is the direction of steepest ascent.
         return x.conj() if x.is_complex() else x
+
+
+def _beside(like: Tensor, array: Any, name: str) -> Tensor:
+    """Return a copy where `like` is; a number is filled in there, as CUDA graphs can have it."""
+    copy = copy_to_tensor(array, name)
+    if copy.ndim or copy.device == like.device:
+        return copy.to(like.device)
+    return copy.new_full((), copy.item(), device=like.device)
 
 
 def _traced_indices(value: Any, name: str) -> Tensor:
