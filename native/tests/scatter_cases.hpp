@@ -59,7 +59,7 @@ void run(Random& random, const Case& c) {
   for (Int i = 0; i < count && bad < 0; ++i)
     if (position_of(indices, i, size) < 0) bad = i;
   const std::size_t bytes = static_cast<std::size_t>(c.type.size);
-  std::vector<unsigned char> expected = input.elements();
+  Expected reference{input.tensor, c.reduction, input.elements()};
   for (Int i = 0; i < count && bad < 0; ++i) {
     Int flat = i, target = 0, scale = 1;
     for (int d = rank - 1; d >= 0; --d) {
@@ -69,10 +69,9 @@ void run(Random& random, const Case& c) {
       target += scale * (d == c.axis ? position_of(indices, i, size) : coordinate);
       scale *= c.sizes[at];
     }
-    combine_reference(c.reduction, input.tensor,
-                      &expected[static_cast<std::size_t>(target) * bytes],
-                      reinterpret_cast<const unsigned char*>(updates.at(i)));
+    reference.take(static_cast<std::size_t>(target), updates.at(i));
   }
+  const std::vector<unsigned char>& expected = reference.elements;
 
   input.remember();
   indices.remember();

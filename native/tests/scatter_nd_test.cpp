@@ -71,16 +71,15 @@ void run(Random& random, const Case& c) {
   for (Int i = 0; i < indices.count() && bad < 0; ++i)
     if (position_of(indices, i, size_of(i)) < 0) bad = i;
   const std::size_t bytes = static_cast<std::size_t>(c.type.size);
-  std::vector<unsigned char> expected = input.elements();
+  Expected reference{input.tensor, c.reduction, input.elements()};
   for (Int i = 0; i < tuples && bad < 0 && slice > 0; ++i) {
     Int target = 0;
     for (Int d = 0; d < c.length; ++d)
       target = target * size_of(d) + position_of(indices, i * c.length + d, size_of(d));
     for (Int e = 0; e < slice; ++e)
-      combine_reference(c.reduction, input.tensor,
-                        &expected[static_cast<std::size_t>(target * slice + e) * bytes],
-                        reinterpret_cast<const unsigned char*>(updates.at(i * slice + e)));
+      reference.take(static_cast<std::size_t>(target * slice + e), updates.at(i * slice + e));
   }
+  const std::vector<unsigned char>& expected = reference.elements;
 
   input.remember();
   indices.remember();
@@ -198,6 +197,47 @@ void stepped_rows(Random& random) {
     if (random.chance(0.8)) small_tuning(random, c.tuning);
     run(random, c);
   }
+}
+
+// Sums of floats of 16 bits: of few elements or slices, each named once or several times, and of
+// more than can be numbered.
+void few_sums(Random& random) {
+  for (const TypeInfo type : {TypeInfo{DataType::float16, 2}, TypeInfo{DataType::bfloat16, 2}})
+    for (const Strides output : {Strides::packed, Strides::stepped, Strides::any})
+      for (const bool in_place : {false, true})
+        for (const Int slice : {1, 5, 300, 9000})
+          for (const Int tuples : {1, 3, 40}) {
+            Case c;
+            c.sizes = {slice == 1 ? 2000 : slice == 9000 ? 90 : 700, slice};
+            if (slice == 300) c.sizes = {700, 20, 15};
+            c.length = 1;
+            c.batch = {tuples};
+            c.type = type;
+            c.reduction = random.chance(0.5) ? Reduction::add : Reduction::mul;
+            c.output = output;
+            c.updates = random_strides(random);
+            c.in_place = in_place;
+            c.output_is_private = !in_place && random.chance(0.5);
+            c.bad = random.chance(0.1);
+            c.threads = any_threads(random);
+            c.method = NdMethod::direct;
+            run(random, c);
+          }
+  for (const Strides output : {Strides::packed, Strides::stepped})
+    for (const Int slice : {1, 2})
+      for (const NdMethod method : {NdMethod::automatic, NdMethod::direct, NdMethod::buckets}) {
+        Case c;
+        c.sizes = {80000, slice};
+        c.length = 1;
+        c.batch = {70000};
+        c.type = {DataType::bfloat16, 2};
+        c.reduction = Reduction::add;
+        c.output = output;
+        c.in_place = random.chance(0.5);
+        c.threads = any_threads(random);
+        c.method = method;
+        run(random, c);
+      }
 }
 
 // Sizes at which the plan's own choice takes every algorithm, with threads and past the cache.
@@ -426,6 +466,7 @@ int main() {
   for (int i = 0; i < rounds; ++i) random_case(random, 600);
   for (int i = 0; i < rounds / 10; ++i) random_case(random, 20000);
   stepped_rows(random);
+  few_sums(random);
   spoilt_meanwhile(random);
   check_piece_sizes(random);
   shared_counts(random);

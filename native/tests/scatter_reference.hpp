@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <map>
 
 #include "harness.hpp"
 
@@ -144,13 +145,34 @@ inline void combine_reference(Reduction reduction, const Tensor& tensor, unsigne
   if (reduction == Reduction::min || reduction == Reduction::max) {
     if (!is_nan(a) && (is_nan(b) || (reduction == Reduction::min ? b < a : b > a)))
       store(element, y);
-  } else {  // float32 holds the sum and the product that decide the rounding
-    const float fa = static_cast<float>(a), fb = static_cast<float>(b);
-    const float result = reduction == Reduction::add ? fa + fb : fa * fb;
-    const double sum = static_cast<double>(result);
-    store(element, half ? half_bits(sum) : bfloat_bits(sum));
   }
 }
+
+// Elements that take updates. Sums and products of floats of 16 bits are float32 until the end.
+struct Expected {
+  const Tensor& tensor;
+  Reduction reduction;
+  std::vector<unsigned char> elements;
+  std::map<std::size_t, float> sums = {};
+
+  void take(std::size_t number, const void* data) {
+    const bool half = tensor.type == DataType::float16;
+    const auto* const update = static_cast<const unsigned char*>(data);
+    unsigned char* const element =
+        &elements[number * static_cast<std::size_t>(tensor.element_size)];
+    const bool is_arithmetic = reduction == Reduction::add || reduction == Reduction::mul;
+    if (!is_arithmetic || (!half && tensor.type != DataType::bfloat16))
+      return combine_reference(reduction, tensor, element, update);
+    const auto value = [&](const unsigned char* at) {
+      const uint16_t bits = load<uint16_t>(at);
+      return static_cast<float>(half ? half_value(bits) : bfloat_value(bits));
+    };
+    float& sum = sums.try_emplace(number, value(element)).first->second;
+    sum = reduction == Reduction::add ? sum + value(update) : sum * value(update);
+    store(element,
+          half ? half_bits(static_cast<double>(sum)) : bfloat_bits(static_cast<double>(sum)));
+  }
+};
 
 inline bool same_element(const Tensor& tensor, const unsigned char* a, const unsigned char* b) {
   return same_bytes(a, b, static_cast<std::size_t>(tensor.element_size));

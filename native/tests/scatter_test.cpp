@@ -48,13 +48,10 @@ void rounded_line(Random& random) {
         if (type == DataType::float16) buffer->set(i, half_bits(value));
         if (type == DataType::bfloat16) buffer->set(i, bfloat_bits(value));
       }
-    std::vector<unsigned char> expected = input.elements();
+    Expected reference{input.tensor, Reduction::add, input.elements()};
     for (Int i = 0; i < length; ++i) {
       indices.set<int64_t>(i, random.between(0, 4));
-      combine_reference(
-          Reduction::add, input.tensor,
-          &expected[static_cast<std::size_t>(indices.get<int64_t>(i)) * input.tensor.element_size],
-          reinterpret_cast<const unsigned char*>(updates.at(i)));
+      reference.take(static_cast<std::size_t>(indices.get<int64_t>(i)), updates.at(i));
     }
     for (const Method method : kMethods)
       for (const int threads : {1, 4}) {
@@ -65,11 +62,33 @@ void rounded_line(Random& random) {
                                     output.data(), true, threads, method, Tuning{})
                    .ok(),
                "a rounded line");
-        EXPECT(output.elements() == expected, "type %d, method %d, %d threads",
+        EXPECT(output.elements() == reference.elements, "type %d, method %d, %d threads",
                static_cast<int>(type), static_cast<int>(method), threads);
         ++passed;
       }
   }
+}
+
+// Sums of floats of 16 bits: of few elements of a line, and of more than can be numbered, in lines
+// that are packed or not.
+void few_sums(Random& random) {
+  for (const TypeInfo type : {TypeInfo{DataType::float16, 2}, TypeInfo{DataType::bfloat16, 2}})
+    for (const Strides strides : {Strides::packed, Strides::stepped})
+      for (const bool in_place : {false, true})
+        for (const Int length : {70, 3000, 90000})
+          for (const Method method : {Method::automatic, Method::direct, Method::buckets}) {
+            if (length > 3000 && method == Method::automatic) continue;
+            Case c;
+            c.sizes = {length == 70 ? 2000 : 100000};
+            c.index_sizes = {length};
+            c.type = type;
+            c.reduction = random.chance(0.5) ? Reduction::add : Reduction::mul;
+            c.strides = strides;
+            c.in_place = in_place;
+            c.threads = any_threads(random);
+            c.method = method;
+            run(random, c);
+          }
 }
 
 // A bad index behind the first round of a partition that is only checked on the way, or in one of
@@ -280,19 +299,16 @@ void edges(Random& random) {
       Buffer updates(random, {count * count}, type.size, Strides::packed, Role::input, type.type);
       Buffer indices(random, {count * count}, 8, Strides::packed, Role::input, DataType::int64);
       Buffer output(random, {count * count}, type.size, Strides::packed, Role::output, type.type);
-      std::vector<unsigned char> expected;
       for (Int i = 0; i < count * count; ++i) {
         const uint64_t shift = type.size > 2 ? 8u * static_cast<unsigned>(type.size) - 16u : 0u;
         uint64_t a = values[i / count] << shift, b = values[i % count] << shift;
         std::memcpy(input.at(i), &a, static_cast<std::size_t>(type.size));
         std::memcpy(updates.at(i), &b, static_cast<std::size_t>(type.size));
         indices.set<int64_t>(i, i);
-        const std::size_t from = expected.size();
-        expected.resize(from + static_cast<std::size_t>(type.size));
-        std::memcpy(&expected[from], &a, static_cast<std::size_t>(type.size));
-        combine_reference(static_cast<Reduction>(r), input.tensor, &expected[from],
-                          reinterpret_cast<unsigned char*>(&b));
       }
+      Expected reference{input.tensor, static_cast<Reduction>(r), input.elements()};
+      for (Int i = 0; i < count * count; ++i)
+        reference.take(static_cast<std::size_t>(i), updates.at(i));
       const ScatterPlan plan{input.tensor,
                              indices.tensor,
                              updates.tensor,
@@ -303,7 +319,7 @@ void edges(Random& random) {
              "edges");
       for (Int i = 0; i < count * count; ++i)
         EXPECT(same_element(input.tensor, reinterpret_cast<unsigned char*>(output.at(i)),
-                            &expected[static_cast<std::size_t>(i * type.size)]),
+                            &reference.elements[static_cast<std::size_t>(i * type.size)]),
                "pair %lld of type %d, %s", i, static_cast<int>(type.type), kReductionNames[r]);
       ++passed;
     }
@@ -361,6 +377,7 @@ int main() {
   for (int i = 0; i < rounds / 10; ++i) random_case(random, 20000);
   shared_cases(random, rounds / 10);
   rounded_line(random);
+  few_sums(random);
   bad_in_a_later_round(random);
   check_distant_updates(random);
   rounds_in_parts(random);

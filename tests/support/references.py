@@ -86,7 +86,7 @@ def canonical_nan(kind: Any) -> Any:
 
 
 def combine(element: Any, update: Any, reduction: str | None) -> Any:
-    """One contribution to one element, in the element's own type."""
+    """One contribution to one element, in the type of the two."""
     if reduction in (None, "none"):
         return update
     if reduction in ("add", "mul"):
@@ -118,27 +118,50 @@ def _contribute(
         target[at] = after
 
 
+def _wide(x: Array, reduction: str | None) -> Array:
+    """Float32 of 16-bit floats that are added or multiplied, and other arrays as they are."""
+    is_rounded = reduction in ("add", "mul") and x.dtype.name in ("float16", "bfloat16")
+    return x.astype(np.float32) if is_rounded else x
+
+
+def _rounded(x: Array, sums: Array, targets: set[Place]) -> Array:
+    """The sums in the type of x; an element without updates has its bits."""
+    if sums.dtype == x.dtype:
+        return sums
+    result = x.copy()
+    for at in targets:
+        number = sums[at]
+        with np.errstate(over="ignore"):
+            result[at] = number.astype(x.dtype) if number == number else canonical_nan(x.dtype)
+    return result
+
+
 def scatter_elements(
     x: Array, indices: Array, updates: Array, axis: int = 0, reduction: str | None = None
 ) -> Array:
     """SCATTER: one update after the other, in row-major order of the indices."""
     axis %= x.ndim
-    result = x.copy()
+    result, updates = _wide(x.copy(), reduction), _wide(updates, reduction)
+    targets = set()
     for at in places(indices.shape):
         index = wrapped(int(indices[at]), x.shape[axis])
-        _contribute(result, (*at[:axis], index, *at[axis + 1 :]), updates, at, reduction)
-    return result
+        target = (*at[:axis], index, *at[axis + 1 :])
+        _contribute(result, target, updates, at, reduction)
+        targets.add(target)
+    return _rounded(x, result, targets)
 
 
 def scatter_nd(x: Array, indices: Array, updates: Array, reduction: str | None = None) -> Array:
     """SCATTER_ND: one update after the other, in row-major order of the indices."""
-    result = x.copy()
+    result, updates = _wide(x.copy(), reduction), _wide(updates, reduction)
     length = indices.shape[-1]
+    targets = set()
     for at in places(indices.shape[:-1]):
         target = tuple(wrapped(int(indices[(*at, c)]), x.shape[c]) for c in range(length))
         for inner in places(x.shape[length:]):
             _contribute(result, target + inner, updates, at + inner, reduction)
-    return result
+            targets.add(target + inner)
+    return _rounded(x, result, targets)
 
 
 def split(x: Array, sizes: Sequence[int], axis: int = 0) -> list[Array]:

@@ -8,6 +8,9 @@
 //   lines that fit a cache         blocks   rows, or strips of columns, through packed scratch
 //   longer ones                    buckets  a stable partition by where the updates go
 //
+// Floats of 16 bits that are summed up are widened first, a block at a time, or those alone that
+// take updates where these are few (scatter_sums.hpp).
+//
 // All are O(output + updates). Scratch is described where each is written. A private output is
 // written while the indices are checked; otherwise they are all checked before, except where the
 // algorithm reads all of them before it writes (buckets, one plane).
@@ -130,10 +133,19 @@ struct Plane {
   }
 };
 
-// The output's planes must be packed; `input` is the output or packed alike.
+bool packed_planes(const Problem& problem, int tensor) {
+  const Int size = problem.element_size;
+  return problem.axis[tensor] == problem.columns * size &&
+         (problem.columns == 1 || problem.column[tensor] == size);
+}
+
+// `input` is the output, or packed as this is. Planes that are not packed must be widened.
 bool run_planes(const Problem& problem, const char* input, const char* indices, const char* updates,
                 char* output, int threads, const Tuning& tuning) {
   bool good = true;
+  Layout plane_layout;
+  plane_layout.push(problem.axis_size, problem.axis[kOut]);
+  plane_layout.push(problem.columns, problem.column[kOut]);
   for (Int at = 0; at < problem.rest_count; ++at) {
     for (Int g = 0; g < problem.groups; ++g) {
       const auto moved = [&](int tensor) {
@@ -147,6 +159,7 @@ bool run_planes(const Problem& problem, const char* input, const char* indices, 
       job.updates = problem.length * problem.columns;
       job.input = input + moved(kIn);
       job.output = output + moved(kOut);
+      job.layout = packed_planes(problem, kOut) ? nullptr : &plane_layout;
       job.elements = problem.axis_size * problem.columns;
       job.element_size = problem.element_size;
       job.writer = problem.writer;
@@ -158,32 +171,29 @@ bool run_planes(const Problem& problem, const char* input, const char* indices, 
   return good;
 }
 
-bool packed_planes(const Problem& problem, int tensor) {
-  const Int size = problem.element_size;
-  return problem.axis[tensor] == problem.columns * size &&
-         (problem.columns == 1 || problem.column[tensor] == size);
-}
-
 Method choose(const Problem& problem, bool in_place, int threads, const Tuning& tuning) {
+  const bool widens = problem.writer->widen != nullptr;
+  const bool sparse = problem.length < problem.axis_size / (widens ? kFewUpdates : 8);
   const Int planes = problem.rest_count * problem.groups;
   const Int plane_bytes = problem.axis_size * problem.columns * problem.element_size;
   const Int updates = planes * problem.columns * problem.length;
   if (shares_apply(problem, threads, tuning)) return Method::shares;
+  const bool small = planes * plane_bytes <= (Int{128} << 10);
+  if (widens && (small || sparse)) return sparse ? Method::direct : Method::blocks;
   // An update costs a cache line at most, and copying a line about as much as 16 bytes of it.
-  if (planes * plane_bytes <= (Int{128} << 10) || updates <= planes * plane_bytes / 1024)
-    return Method::direct;
-  const Int line_bytes = problem.axis_size * problem.element_size;
+  if (small || updates <= planes * plane_bytes / 1024) return Method::direct;
+  const Int line_bytes = problem.axis_size * problem.target_size;
   if (problem.columns == 1) {
-    if (line_bytes <= tuning.row_bytes || (line_bytes <= tuning.max_bytes && planes >= threads))
-      return in_place && line_bytes <= tuning.row_bytes ? Method::direct : Method::blocks;
-  } else {
-    const Int wide = std::min(problem.columns * problem.element_size, tuning.strip_bytes);
-    if (problem.axis_size * wide <= tuning.max_bytes) {
-      const bool sparse = in_place && problem.length < problem.axis_size / 8;
-      return sparse ? Method::direct : Method::blocks;
+    if (line_bytes <= tuning.row_bytes || (line_bytes <= tuning.max_bytes && planes >= threads)) {
+      const bool direct = in_place && !widens && line_bytes <= tuning.row_bytes;
+      return direct ? Method::direct : Method::blocks;
     }
+  } else {
+    const Int wide = std::min(problem.columns * problem.target_size, tuning.strip_bytes);
+    if (problem.axis_size * wide <= tuning.max_bytes)
+      return in_place && sparse ? Method::direct : Method::blocks;
   }
-  return packed_planes(problem, kOut) ? Method::buckets : Method::direct;
+  return widens || packed_planes(problem, kOut) ? Method::buckets : Method::direct;
 }
 
 }  // namespace
@@ -201,15 +211,26 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
   if (problem.axis_size == 0) return {0};
   problem.reader = &index_reader(plan.indices.type);
   problem.writer = &writer(plan.reduction, plan.output.type, problem.element_size);
+  problem.target_size = problem.writer->size_of(problem.element_size);
   problem.reduction = plan.reduction;
   problem.any_order = plan.reduction != Reduction::none && is_integer_type(plan.output.type);
 
+  const bool widens = problem.writer->widen != nullptr;
   if (method == Method::automatic) method = choose(problem, in_place, threads, tuning);
-  if (method == Method::buckets && !packed_planes(problem, kOut)) method = Method::direct;
+  if (method == Method::buckets && !widens && !packed_planes(problem, kOut))
+    method = Method::direct;
   if (method == Method::shares && !shares_apply(problem, threads, tuning)) method = Method::direct;
+  if (method == Method::direct && widens && !Named::apply(problem.length, problem.axis_size))
+    method = Method::buckets;
+  // Whether the output is written by the method alone.
+  const auto fuses = [&](Method chosen) {
+    return problem.full &&
+           (chosen == Method::blocks || (chosen == Method::buckets && packed_planes(problem, kIn) &&
+                                         packed_planes(problem, kOut)));
+  };
   const bool one_plane = method == Method::buckets && problem.groups == 1 &&
-                         problem.length * problem.columns <= tuning.round &&
-                         (in_place || (problem.full && packed_planes(problem, kIn)));
+                         (widens || problem.length * problem.columns <= tuning.round) &&
+                         (in_place || fuses(method));
   const auto check = [&] {
     return check_indices(*problem.reader, plan.indices.layout, indices, problem.axis_size, threads);
   };
@@ -223,9 +244,7 @@ Status run_scatter(const ScatterPlan& plan, const void* input, const void* indic
     const char* const index = static_cast<const char*>(indices);
     const char* const update = static_cast<const char*>(updates);
     char* const target = static_cast<char*>(output);
-    const bool fused = problem.full && (chosen == Method::blocks ||
-                                        (chosen == Method::buckets && packed_planes(problem, kIn)));
-    if (!in_place && !fused) {
+    if (!in_place && !fuses(chosen)) {
       copy_input(plan.input, input, plan.output, output, threads);
       source = target;
       problem.axis[kIn] = problem.axis[kOut];

@@ -1,7 +1,7 @@
 // The algorithms of SCATTER behind ScatterPlan::run, for it and for its test, which forces each.
 #pragma once
 
-#include "scatter_parts.hpp"
+#include "scatter_sums.hpp"
 
 namespace anydml::scatter {
 
@@ -43,6 +43,7 @@ struct Problem {
   Layout rest[kTensors];
   bool full;  // the indices reach every line of the output
   int element_size;
+  int target_size;  // of an element while it takes updates
   Reduction reduction;
   bool any_order;  // the reduction gives the same bits in any order
   const IndexReader* reader;
@@ -53,7 +54,8 @@ struct Problem {
 struct Target {
   char* base;
   Int axis, column, group;
-  bool far;  // not in a cache
+  bool far;              // not in a cache
+  Sums* sums = nullptr;  // of elements that are float32 meanwhile
 };
 
 // Writes the updates of groups x columns lines. `indices` and `updates` point at the first. Returns

@@ -6,8 +6,9 @@
 //    cache where it would not stay, to pages that a bucket owns. Nothing is counted first: the
 //    indices, often the largest tensor of all, are read once, and before any output is written.
 // 2. Every bucket, one thread each: its piece of the input is copied to scratch that fits the
-// second
-//    cache, takes its updates part by part, hence in their order, and goes out past the cache.
+//    second cache, takes its updates part by part, hence in their order, and goes out past the
+//    cache. Floats of 16 bits that are summed up are widened in scratch, or those alone that take
+//    updates where these are few.
 //
 // O(updates + elements). Scratch: 2 bytes and the value for each update (at most 32 M at a time), a
 // page for each bucket and part, a bucket for each thread. That may exceed a quarter of all
@@ -16,7 +17,7 @@
 
 #include <algorithm>
 
-#include "scatter_parts.hpp"
+#include "scatter_sums.hpp"
 
 namespace anydml::scatter {
 namespace {
@@ -156,8 +157,22 @@ Int partition(const Work& work, Int part) {
   return -1;
 }
 
+// Where an element lies in the output.
+Int offset_of(const Buckets& job, Int element) {
+  return job.layout == nullptr ? element * job.element_size : offset_at(*job.layout, element);
+}
+
+// Into a block of the bucket's elements, or into the sums of some in the output.
 template <int kSize>
-void apply(const Work& work, Int bucket, char* block) {
+void apply(const Work& work, Int bucket, char* block, Sums* sums) {
+  const Buckets& job = *work.job;
+  const auto take = [&](const uint16_t* locals, const char* values, Int count) {
+    if (sums == nullptr) return job.writer->scatter_block(block, locals, values, count);
+    Int offsets[Group<kSize>::kCount];
+    for (Int i = 0; i < count; ++i) offsets[i] = offset_of(job, (bucket << work.bits) + locals[i]);
+    char* const located = sums->locate(job.output, offsets, count);
+    job.writer->scatter(located, offsets, values, 0, kSize, 1, count);
+  };
   constexpr Int kGroupBytes = static_cast<Int>(sizeof(Group<kSize>));
   constexpr Int kCount = Group<kSize>::kCount;
   for (Int part = 0; part < work.parts; ++part) {
@@ -171,8 +186,7 @@ void apply(const Work& work, Int bucket, char* block) {
           work.pages + static_cast<Int>(following) * kGroupsPerPage * kGroupBytes;
       for (Int g = 0; g < kGroupsPerPage && left > 0; ++g) {
         for (Int line = 0; line < kGroupBytes; line += 64) prefetch_read(prefetched + line);
-        work.job->writer->scatter_block(block, reinterpret_cast<const uint16_t*>(group),
-                                        group + kCount * 2, std::min(left, kCount));
+        take(reinterpret_cast<const uint16_t*>(group), group + kCount * 2, std::min(left, kCount));
         left -= std::min(left, kCount);
         group += kGroupBytes;
         prefetched += kGroupBytes;
@@ -192,7 +206,8 @@ Status run(const Buckets& job, int threads) {
   work.bits = job.bucket_bits > 0 ? job.bucket_bits : chosen_bits(kSize);
   const Int bucket_elements = Int{1} << work.bits;
   work.buckets = (job.elements + bucket_elements - 1) >> work.bits;
-  const Int max_updates = std::min(job.updates, job.round);
+  const Int round = job.writer->widen != nullptr ? job.updates : job.round;
+  const Int max_updates = std::min(job.updates, round);
   // Parts cost a page for each bucket, which must stay small compared with the updates.
   const Int max_parts = threads <= 1 || max_updates < kParallelElements ? 1 : Int{2} * threads;
   work.parts =
@@ -203,11 +218,16 @@ Status run(const Buckets& job, int threads) {
   const Int pages = work.pages_per_part * work.parts;
   work.streams = max_updates * (2 + kSize) >= kStreamBytes;
   const Int cells = work.parts * work.buckets;
-  const Int block_bytes = std::min(bucket_elements, job.elements) * kSize;
+  const Int block_elements = std::min(bucket_elements, job.elements);
+  const Int block_bytes = block_elements * job.writer->size_of(kSize);
   const Int workers = threads <= 1 || job.elements + max_updates < kParallelElements
                           ? 1
                           : std::min<Int>(threads, work.buckets);
-  const bool out_streams = job.elements * kSize >= kStreamBytes;
+  const bool widens = job.writer->widen != nullptr;
+  const bool out_streams = !widens && job.elements * kSize >= kStreamBytes;
+  Layout layout;
+  layout.push(job.elements, kSize);
+  if (job.layout != nullptr) layout = *job.layout;
 
   Scratch<char> page_memory(pages * kGroupsPerPage * kGroupBytes);
   Scratch<uint32_t> next(pages);
@@ -215,6 +235,10 @@ Status run(const Buckets& job, int threads) {
   Scratch<char> staging(cells * kGroupBytes);
   Scratch<unsigned char> filled(cells);
   Scratch<char> blocks(workers * block_bytes);
+  std::vector<Sums> sums;
+  const Int few = block_elements / kFewUpdates;
+  for (Int worker = 0; widens && worker < workers; ++worker)
+    sums.emplace_back(*job.writer, few, block_elements);
   work.pages = page_memory.get();
   work.next = next.get();
   work.chains = chains.get();
@@ -223,7 +247,7 @@ Status run(const Buckets& job, int threads) {
 
   const char* source = job.input;
   for (work.begin = 0; work.begin < job.updates; work.begin = work.end) {
-    work.end = work.begin + std::min(job.round, job.updates - work.begin);
+    work.end = work.begin + std::min(round, job.updates - work.begin);
     std::atomic<Int> first_bad{kNoBadIndex};
     parallel_chunks(work.parts, threads, [&](Int part) {
       const Int bad = partition<kSize>(work, part);
@@ -234,24 +258,34 @@ Status run(const Buckets& job, int threads) {
         work.buckets, workers, threads,
         [&](Int worker, Int bucket) {
           const Int from = bucket << work.bits;
-          const std::size_t bytes =
-              static_cast<std::size_t>(std::min(bucket_elements, job.elements - from) * kSize);
-          bool touched = false;
+          const Int elements = std::min(bucket_elements, job.elements - from);
+          const std::size_t bytes = static_cast<std::size_t>(elements * kSize);
+          Int updates = 0;
           for (Int part = 0; part < work.parts; ++part)
-            touched = touched || work.chains[part * work.buckets + bucket].count > 0;
+            updates += work.chains[part * work.buckets + bucket].count;
+          if (updates == 0 && source == job.output) return;
           char* const target = job.output + from * kSize;
-          if (!touched && source == job.output) return;
           const char* updated = source + from * kSize;
-          if (touched) {
-            char* const block = blocks.get() + worker * block_bytes;
+          char* const block = blocks.get() + worker * block_bytes;
+          if (widens && updates > few) {
+            widen(*job.writer, layout, source, from, elements, block);
+            apply<kSize>(work, bucket, block, nullptr);
+            return narrow(*job.writer, layout, job.output, from, elements, block);
+          }
+          if (updates > 0 && !widens) {
             std::memcpy(block, updated, bytes);
-            apply<kSize>(work, bucket, block);
+            apply<kSize>(work, bucket, block, nullptr);
             updated = block;
           }
           if (out_streams)
             stream_copy(target, updated, bytes);
-          else
+          else if (updated != target)
             std::memcpy(target, updated, bytes);
+          if (updates > 0 && widens) {
+            Sums& own = sums[static_cast<std::size_t>(worker)];
+            apply<kSize>(work, bucket, nullptr, &own);
+            own.finish();
+          }
         },
         [&](Int) {
           if (out_streams) stream_fence();

@@ -45,6 +45,7 @@ struct Piece {
       return false;
     if (target.far)
       for (Int i = 0; i < rows * count; ++i) prefetch_write(base + offsets[i]);
+    if (target.sums != nullptr) base = target.sums->locate(base, offsets, rows * count);
     problem.writer->scatter(base, offsets, updates, update_row, update_stride, rows, count);
     return true;
   }
@@ -76,6 +77,14 @@ void copy_rows(char* target, Int target_stride, const char* source, Int source_s
   }
 }
 
+Layout lines_of(const Int (&strides)[3], Int groups, Int length, Int columns) {
+  Layout lines;
+  lines.push(groups, strides[0]);
+  lines.push(length, strides[1]);
+  lines.push(columns, strides[2]);
+  return lines;
+}
+
 // Copies groups x axis x columns elements, any strides.
 void copy_lines(char* target, const Int (&to)[3], const char* source, const Int (&from)[3],
                 Int groups, Int length, Int columns, int size, bool streams) {
@@ -92,13 +101,8 @@ void copy_lines(char* target, const Int (&to)[3], const char* source, const Int 
     }
     return;
   }
-  Layout target_layout, source_layout;
-  const Int sizes[3] = {groups, length, columns};
-  for (int i = 0; i < 3; ++i) {
-    target_layout.push(sizes[i], to[i]);
-    source_layout.push(sizes[i], from[i]);
-  }
-  copy_elements(target_layout, target, source_layout, source, size, 1);
+  copy_elements(lines_of(to, groups, length, columns), target,
+                lines_of(from, groups, length, columns), source, size, 1);
 }
 
 }  // namespace
@@ -169,39 +173,48 @@ bool run_direct(const Problem& problem, const char* indices, const char* updates
   const Int bands = (problem.groups + groups - 1) / groups;
   Target full{output, problem.axis[kOut], problem.column[kOut], problem.group[kOut], false};
   full.far = std::abs(full.axis) * problem.axis_size >= kPrefetchBytes;
-  if (strips == 1 && bands == 1 && problem.rest_count == 1)
-    return update_lines(problem, indices, updates, problem.groups, problem.columns, full);
-  std::atomic<bool> good{true};
   const Int items = problem.rest_count * bands * strips;
-  const Int grain = plane * problem.rest_count < kParallelElements ? items : 1;
-  parallel_ranges(items, grain, threads, [&](Int begin, Int end) {
-    for (Int item = begin; item < end; ++item) {
-      const Int strip = item % strips, band = item / strips % bands, at = item / strips / bands;
-      const Int c = strip * columns, g = band * groups;
-      const auto moved = [&](int tensor) {
-        return offset_at(problem.rest[tensor], at) + g * problem.group[tensor] +
-               c * problem.column[tensor];
-      };
-      Target target = full;
-      target.base += moved(kOut);
-      if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate),
-                        std::min(groups, problem.groups - g),
-                        std::min(columns, problem.columns - c), target))
-        good.store(false, std::memory_order_relaxed);
-    }
-  });
+  const Int workers = plane * problem.rest_count < kParallelElements
+                          ? 1
+                          : std::min<Int>(std::max(1, threads), items);
+  std::vector<Sums> sums;
+  if (problem.writer->widen != nullptr)
+    for (Int worker = 0; worker < workers; ++worker)
+      sums.emplace_back(*problem.writer, groups * columns * problem.length,
+                        groups * columns * problem.axis_size);
+  std::atomic<bool> good{true};
+  const auto run = [&](Int worker, Int item) {
+    const Int strip = item % strips, band = item / strips % bands, at = item / strips / bands;
+    const Int c = strip * columns, g = band * groups;
+    const auto moved = [&](int tensor) {
+      return offset_at(problem.rest[tensor], at) + g * problem.group[tensor] +
+             c * problem.column[tensor];
+    };
+    Target target = full;
+    target.base += moved(kOut);
+    if (!sums.empty()) target.sums = &sums[static_cast<std::size_t>(worker)];
+    if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate),
+                      std::min(groups, problem.groups - g), std::min(columns, problem.columns - c),
+                      target))
+      good.store(false, std::memory_order_relaxed);
+    if (target.sums != nullptr) target.sums->finish();
+  };
+  if (items == 1)
+    run(0, 0);
+  else
+    parallel_items(items, workers, threads, run, [](Int) {});
   return good.load(std::memory_order_relaxed);
 }
 
 bool run_blocks(const Problem& problem, const char* input, const char* indices, const char* updates,
                 char* output, int threads, const Tuning& tuning) {
-  const int size = problem.element_size;
+  const int size = problem.target_size;
   const Int length = problem.axis_size;
   const Int line_bytes = length * size;
   // Strips of whole cache lines, or all columns. Wide strips suit the memory, so they may take more
   // scratch, but every thread should get some.
   Int columns = problem.columns;
-  const Int unit = std::max<Int>(1, 64 / size);
+  const Int unit = std::max<Int>(1, 64 / problem.element_size);
   if (columns > 1 && line_bytes * columns > tuning.block_bytes) {
     const Int wide = tuning.block_bytes / (line_bytes * unit);
     columns = std::min(columns, std::max({wide, tuning.strip_bytes / 64, Int{1}}) * unit);
@@ -227,7 +240,9 @@ bool run_blocks(const Problem& problem, const char* input, const char* indices, 
   const bool aligned = reinterpret_cast<std::uintptr_t>(output) % 64 == 0 &&
                        problem.axis[kOut] % 64 == 0 && problem.group[kOut] % 64 == 0 &&
                        columns * size % 64 == 0;
-  const bool streams = elements * size >= tuning.stream_bytes && (rows_stream || aligned);
+  const bool widens = problem.writer->widen != nullptr;
+  const bool streams =
+      !widens && elements * size >= tuning.stream_bytes && (rows_stream || aligned);
 
   Scratch<char> blocks(workers * block_bytes);
   std::atomic<bool> good{true};
@@ -245,15 +260,24 @@ bool run_blocks(const Problem& problem, const char* input, const char* indices, 
         const Target block{blocks.get() + worker * block_bytes, chunk * size, size,
                            length * chunk * size, false};
         const Int packed[3] = {block.group, block.axis, block.column};
+        const Int count = chunk_groups * length * chunk;
         const Int from[3] = {problem.group[kIn], problem.axis[kIn], problem.column[kIn]};
         const Int to[3] = {problem.group[kOut], problem.axis[kOut], problem.column[kOut]};
-        copy_lines(block.base, packed, input + moved(kIn), from, chunk_groups, length, chunk, size,
-                   false);
+        if (widens)
+          widen(*problem.writer, lines_of(from, chunk_groups, length, chunk), input + moved(kIn), 0,
+                count, block.base);
+        else
+          copy_lines(block.base, packed, input + moved(kIn), from, chunk_groups, length, chunk,
+                     size, false);
         if (!update_lines(problem, indices + moved(kIndex), updates + moved(kUpdate), chunk_groups,
                           chunk, block))
           good.store(false, std::memory_order_relaxed);
-        copy_lines(output + moved(kOut), to, block.base, packed, chunk_groups, length, chunk, size,
-                   streams);
+        if (widens)
+          narrow(*problem.writer, lines_of(to, chunk_groups, length, chunk), output + moved(kOut),
+                 0, count, block.base);
+        else
+          copy_lines(output + moved(kOut), to, block.base, packed, chunk_groups, length, chunk,
+                     size, streams);
       },
       [&](Int) {
         if (streams) stream_fence();

@@ -17,10 +17,8 @@ template <class T>
 T mean_of(T sum, Int count) {
   if constexpr (kIsComplex<T>) {
     return {mean_of(sum.real, count), mean_of(sum.imaginary, count)};
-  } else if constexpr (std::is_same_v<T, Float16>) {
-    return to_half(to_float(sum) / static_cast<float>(count));
-  } else if constexpr (std::is_same_v<T, Bfloat16>) {
-    return to_bfloat(to_float(sum) / static_cast<float>(count));
+  } else if constexpr (kIsHalf<T>) {
+    return rounded<T>(number(sum) / static_cast<float>(count));
   } else if constexpr (std::is_floating_point_v<T>) {
     return canonical(sum / static_cast<T>(count));
   } else if constexpr (std::is_unsigned_v<T>) {

@@ -44,48 +44,65 @@ Int NdProblem::read(const char* indices, Int first, Int count, const Int* scales
   return -1;
 }
 
-void NdProblem::combine(char* target, Int target_step, const char* update, Int count) const {
-  if (update_step == element_size || target_step != element_size)
-    return writer->combine_row(target, target_step, update, update_step, count);
+void NdProblem::combine(char* target, Int target_step, const char* update, Int step,
+                        Int count) const {
+  if (step == element_size || target_step != writer->size_of(element_size))
+    return writer->combine_row(target, target_step, update, step, count);
   // Packed first: from there elements are combined a vector at a time.
   alignas(64) char buffer[2048];
   const Int piece = Int{sizeof(buffer)} / element_size;
   for (Int at = 0; at < count; at += piece) {
     const Int chunk = std::min(piece, count - at);
-    copy_steps(buffer, element_size, update + at * update_step, update_step, chunk, element_size);
-    writer->combine_row(target + at * element_size, element_size, buffer, element_size, chunk);
+    copy_steps(buffer, element_size, update + at * step, step, chunk, element_size);
+    writer->combine_row(target + at * target_step, target_step, buffer, element_size, chunk);
   }
 }
 
 void NdProblem::write_slice(char* target, const char* update) const {
-  if (contiguous) {
-    if (reduction == Reduction::none)
-      std::memcpy(target, update, static_cast<std::size_t>(slice_bytes));
-    else
-      writer->combine_row(target, element_size, update, element_size, slice_elements);
-    return;
+  if (reduction == Reduction::none && contiguous) {
+    std::memcpy(target, update, static_cast<std::size_t>(slice_bytes));
+  } else if (reduction == Reduction::none && stepped) {
+    copy_steps(target, out_step, update, update_step, slice_elements, element_size);
+  } else if (stepped) {
+    combine(target, out_step, update, update_step, slice_elements);
+  } else {
+    const int last = slice_out.rank - 1;
+    const Int length = slice_out.sizes[last];
+    const Layout* const walked[] = {&slice_out, &slice_update};
+    Walker<2> walker(walked, last);
+    walker.start(0);
+    for (Int row = slice_elements / length; row > 0; --row, walker.next())
+      writer->combine_row(target + walker.offset[0], slice_out.strides[last],
+                          update + walker.offset[1], slice_update.strides[last], length);
   }
-  if (stepped) {
-    if (reduction == Reduction::none)
-      copy_steps(target, out_step, update, update_step, slice_elements, element_size);
-    else
-      combine(target, out_step, update, slice_elements);
-    return;
-  }
-  const int last = slice_out.rank - 1;
-  const Int length = slice_out.sizes[last];
-  const Layout* const walked[] = {&slice_out, &slice_update};
-  Walker<2> walker(walked, last);
-  walker.start(0);
-  for (Int row = slice_elements / length; row > 0; --row, walker.next())
-    writer->combine_row(target + walker.offset[0], slice_out.strides[last],
-                        update + walker.offset[1], slice_update.strides[last], length);
+}
+
+Status check_tuples(const NdProblem& problem, const char* indices, int threads) {
+  std::atomic<Int> first_bad{kNoBadIndex};
+  parallel_ranges(problem.tuples, kParallelElements, threads, [&](Int begin, Int end) {
+    Int offsets[kPiece];
+    for (Int at = begin; at < end; at += kPiece) {
+      const Int bad =
+          problem.read(indices, at, std::min(kPiece, end - at), problem.slice_scales, offsets);
+      if (bad >= 0) {
+        lower(first_bad, bad);
+        return;
+      }
+    }
+  });
+  return status_of(first_bad);
 }
 
 namespace {
 
 // The most elements of a slice that are taken one by one, moved and combined: short rows cost more.
 constexpr Int kShortMove = 3, kShortRow = 8;
+
+// Elements that are widened in the time that it takes to find the row of an update.
+constexpr Int kRowCost = 128;
+
+// The most bytes of an output in float32 that takes updates as a whole.
+constexpr Int kDenseBytes = Int{512} << 10;
 
 void make_problem(const ScatterNdPlan& plan, bool in_place, NdProblem& problem) {
   const Layout& output = plan.output.layout;
@@ -152,28 +169,10 @@ void make_problem(const ScatterNdPlan& plan, bool in_place, NdProblem& problem) 
   problem.writer = &writer(plan.reduction, plan.output.type, problem.element_size);
 }
 
-Status check_tuples(const NdProblem& problem, const char* indices, int threads) {
-  std::atomic<Int> first_bad{kNoBadIndex};
-  parallel_ranges(problem.tuples, kParallelElements, threads, [&](Int begin, Int end) {
-    Int offsets[kPiece];
-    for (Int at = begin; at < end; at += kPiece) {
-      const Int bad =
-          problem.read(indices, at, std::min(kPiece, end - at), problem.slice_scales, offsets);
-      if (bad >= 0) {
-        lower(first_bad, bad);
-        return;
-      }
-    }
-  });
-  return status_of(first_bad);
-}
-
 // Writes the updates [first, first + count) at `offsets`.
 void write_updates(const NdProblem& problem, const char* updates, char* output, Int first,
-                   Int count, const Int* offsets, bool far) {
+                   Int count, const Int* offsets) {
   const Layout& batch = problem.update_batch;
-  if (far)
-    for (Int i = 0; i < count; ++i) prefetch_write(output + offsets[i]);
   if (problem.slice_elements == 1 && batch.rank <= 1) {
     const Int stride = batch.rank == 0 ? 0 : batch.strides[0];
     problem.writer->scatter(output, offsets, updates + first * stride, 0, stride, 1, count);
@@ -183,39 +182,44 @@ void write_updates(const NdProblem& problem, const char* updates, char* output, 
     problem.write_slice(output + offsets[i], updates + problem.update_offset(first + i));
 }
 
-// Handling of a bad index. A call that has written nothing is rejected; a private output that has
-// been written fails. If the indices were good before, another thread has changed them, and the bad
-// one is skipped.
-enum class Bad { refused, fails, left_out };
-
 // On one thread.
-Status run_direct(const ScatterNdPlan& plan, const NdProblem& problem, const void* input,
-                  const char* indices, const char* updates, void* output, bool in_place, Bad on_bad,
-                  int threads) {
-  char* const target = static_cast<char*>(output);
-  Int offsets[kPiece];
-  if (problem.tuples <= kPiece && on_bad != Bad::left_out) {  // this single reading is the check
-    const Int bad = problem.read(indices, 0, problem.tuples, problem.byte_scales, offsets);
-    if (bad >= 0) return {bad};
-    if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
-    write_updates(problem, updates, target, 0, problem.tuples, offsets, false);
-    return {};
+Status run_direct(const NdCall& call, Bad on_bad, int threads) {
+  return for_pieces(call, on_bad, threads, [&](Int first, Int count, Int* offsets) {
+    write_updates(call.problem, call.updates, call.output, first, count, offsets);
+  });
+}
+
+// The same where elements are float32 while they take updates: all of them, or those of few
+// updates.
+Status run_sums(const NdCall& call, Bad on_bad, int threads) {
+  const NdProblem& problem = call.problem;
+  const Writer& writer = *problem.writer;
+  const Int slice = problem.slice_elements, elements = problem.slices * slice;
+  const Int few = slice > 1 ? slice + kRowCost : kFewUpdates;
+  if (elements * 4 > kDenseBytes || elements > problem.tuples * few) {
+    if (slice > 1) return run_nd_few(call, on_bad, threads);
+    Sums sums(writer, problem.tuples, problem.slices);
+    const Status status =
+        for_pieces(call, on_bad, threads, [&](Int first, Int count, Int* offsets) {
+          char* const located = sums.locate(call.output, offsets, count);
+          write_updates(problem, call.updates, located, first, count, offsets);
+        });
+    sums.finish();
+    return status;
   }
-  if (on_bad == Bad::refused) {
-    const Status status = check_tuples(problem, indices, threads);
-    if (!status.ok()) return status;
-  }
-  if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
-  const bool far = problem.slices * problem.slice_bytes >= kPrefetchBytes;
-  for (Int first = 0; first < problem.tuples; first += kPiece) {
-    const Int count = std::min(kPiece, problem.tuples - first);
-    const Int bad = problem.read(indices, first, count, problem.byte_scales, offsets);
-    if (bad < 0)
-      write_updates(problem, updates, target, first, count, offsets, far);
-    else if (on_bad == Bad::fails)
-      return {bad};
-  }
-  return {};
+  Scratch<char> sums(elements * 4);
+  NdProblem block = problem;
+  set_packed_strides(block.slice_out, 4);
+  block.out_step = 4;
+  for (int d = 0; d < problem.tuple_length; ++d)
+    block.byte_scales[d] = problem.slice_scales[d] * slice * 4;
+  const bool in_place = call.input == call.output;
+  widen(writer, (in_place ? call.plan.output : call.plan.input).layout, call.input, 0, elements,
+        sums.get());
+  const NdCall summed{call.plan, block, sums.get(), call.indices, call.updates, sums.get()};
+  const Status status = run_direct(summed, on_bad, threads);
+  if (status.ok()) narrow(writer, call.plan.output.layout, call.output, 0, elements, sums.get());
+  return status;
 }
 
 // Keys and values for the partition: the elements of all updates, in order.
@@ -264,8 +268,9 @@ struct Elements {
   }
 };
 
-Status run_elements(const NdProblem& problem, const char* input, const char* indices,
-                    const char* updates, char* output, int threads, const NdTuning& tuning) {
+Status run_elements(const NdProblem& problem, const Layout& layout, const char* input,
+                    const char* indices, const char* updates, char* output, int threads,
+                    const NdTuning& tuning) {
   Elements elements{&problem, indices, updates};
   Buckets job;
   job.keys = Elements::keys;
@@ -274,6 +279,7 @@ Status run_elements(const NdProblem& problem, const char* input, const char* ind
   job.updates = problem.tuples * problem.slice_elements;
   job.input = input;
   job.output = output;
+  job.layout = problem.packed_out ? nullptr : &layout;
   job.elements = problem.slices * problem.slice_elements;
   job.element_size = problem.element_size;
   job.writer = problem.writer;
@@ -285,17 +291,17 @@ Status run_elements(const NdProblem& problem, const char* input, const char* ind
 NdMethod choose(const NdProblem& problem, bool in_place, const NdTuning& tuning) {
   const Int out_bytes = problem.slices * problem.slice_bytes;
   const Int write_bytes = problem.tuples * std::max<Int>(64, problem.slice_bytes);
-  if (out_bytes + problem.tuples * problem.slice_bytes <= tuning.small_bytes)
-    return NdMethod::direct;
-  const bool mapped = problem.slices < UINT32_MAX && problem.tuples < UINT32_MAX;
+  const bool slotted = !problem.widens() || Named::apply(problem.tuples, problem.slices);
+  const bool small = out_bytes + problem.tuples * problem.slice_bytes <= tuning.small_bytes;
   const bool writes_little = in_place
                                  ? write_bytes <= (Int{1} << 20) || write_bytes < problem.slices
                                  : write_bytes <= out_bytes / 16;
-  if (writes_little) return NdMethod::direct;
-  if (problem.slice_elements <= (problem.reduction == Reduction::none ? kShortMove : kShortRow))
-    return problem.packed_out && out_bytes > (Int{128} << 10) ? NdMethod::buckets
-                                                              : NdMethod::direct;
-  return mapped ? NdMethod::rows : NdMethod::direct;
+  if (slotted && (small || writes_little)) return NdMethod::direct;
+  const bool mapped = problem.slices < UINT32_MAX && problem.tuples < UINT32_MAX;
+  if (problem.slice_elements > (problem.reduction == Reduction::none ? kShortMove : kShortRow))
+    return mapped ? NdMethod::rows : problem.widens() ? NdMethod::buckets : NdMethod::direct;
+  const bool partitioned = problem.packed_out && out_bytes > (Int{128} << 10);
+  return partitioned || !slotted ? NdMethod::buckets : NdMethod::direct;
 }
 
 }  // namespace
@@ -315,31 +321,34 @@ Status run_scatter_nd(const ScatterNdPlan& plan, const void* input, const void* 
     if (!in_place) copy_input(plan.input, input, plan.output, output, threads);
     return status;
   }
+  const bool widens = problem.widens();
   if (method == NdMethod::automatic) method = choose(problem, in_place, tuning);
-  if (method == NdMethod::buckets && !problem.packed_out) method = NdMethod::direct;
-  if (method == NdMethod::direct)
-    return run_direct(plan, problem, input, index, update, output, in_place,
-                      output_is_private ? Bad::fails : Bad::refused, threads);
-
+  if (method == NdMethod::buckets && !problem.packed_out && !widens) method = NdMethod::direct;
+  if (method == NdMethod::direct && widens && !Named::apply(problem.tuples, problem.slices))
+    method = NdMethod::buckets;
   const char* source = static_cast<const char*>(input);
   char* const target = static_cast<char*>(output);
+  const NdCall call{plan, problem, source, index, update, target};
+  const auto direct = [&](Bad on_bad) {
+    return widens ? run_sums(call, on_bad, threads) : run_direct(call, on_bad, threads);
+  };
+  if (method == NdMethod::direct) return direct(output_is_private ? Bad::fails : Bad::refused);
   if (method == NdMethod::rows)
     return run_nd_rows(problem, source, index, update, target, threads, tuning);
-  const bool checked = problem.tuples * problem.slice_elements > tuning.round || !problem.packed_in;
+  const bool copies = !problem.packed_in || !problem.packed_out;
+  const bool checked =
+      copies || (!widens && problem.tuples * problem.slice_elements > tuning.round);
   if (!output_is_private && checked) {
     const Status status = check_tuples(problem, index, threads);
     if (!status.ok()) return status;
   }
-  if (!problem.packed_in) {
-    copy_input(plan.input, input, plan.output, output, threads);
-    source = target;
-  }
-  const Status status = run_elements(problem, source, index, update, target, threads, tuning);
+  if (copies && !in_place) copy_input(plan.input, input, plan.output, output, threads);
+  if (copies) source = target;
+  const Status status =
+      run_elements(problem, plan.output.layout, source, index, update, target, threads, tuning);
   // A later round, or one after the check, finds a bad index only if another thread has changed the
   // indices. It is skipped, and the rest is still written.
-  if (!status.ok() && !output_is_private && checked)
-    return run_direct(plan, problem, input, index, update, output, in_place, Bad::left_out,
-                      threads);
+  if (!status.ok() && !output_is_private && checked) return direct(Bad::left_out);
   return status;
 }
 

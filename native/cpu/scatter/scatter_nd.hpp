@@ -2,7 +2,7 @@
 // each.
 #pragma once
 
-#include "scatter_parts.hpp"
+#include "scatter_sums.hpp"
 
 namespace anydml::scatter {
 
@@ -42,6 +42,7 @@ struct NdProblem {
   const Writer* writer;
   Reduction reduction;
 
+  bool widens() const { return writer->widen != nullptr; }
   // The beginning of an update, or of a slice.
   Int update_offset(Int tuple) const { return begin(update_batch, tuple); }
   Int input_offset(Int slice) const { return begin(outer_in, slice); }
@@ -54,12 +55,59 @@ struct NdProblem {
   // sum of coordinates times scales, for some tuples; the first bad index value's flat position in
   // the index tensor, or -1.
   Int read(const char* indices, Int first, Int count, const Int* scales, Int* offsets) const;
-  // `count` elements of a stepped slice take those of an update.
-  void combine(char* target, Int target_step, const char* update, Int count) const;
+  // `count` elements at a step take those of an update.
+  void combine(char* target, Int target_step, const char* update, Int step, Int count) const;
   // The slice at `target` takes the update.
   void write_slice(char* target, const char* update) const;
 };
 
+struct NdCall {
+  const ScatterNdPlan& plan;
+  const NdProblem& problem;
+  const char *input, *indices, *updates;
+  char* output;
+};
+
+// Handling of a bad index. A call that has written nothing is rejected; a private output that has
+// been written fails. If the indices were good before, another thread has changed them, and the bad
+// one is skipped.
+enum class Bad { refused, fails, left_out };
+
+Status check_tuples(const NdProblem& problem, const char* indices, int threads);
+
+// Copies the input, and calls take(first, count, offsets in the output) for pieces of the updates
+// in order. Indices of one piece are read once.
+template <class Take>
+Status for_pieces(const NdCall& call, Bad on_bad, int threads, Take&& take) {
+  const NdProblem& problem = call.problem;
+  const Int tuples = problem.tuples;
+  Int offsets[kPiece];
+  const bool is_read_once = tuples <= kPiece && on_bad != Bad::left_out;
+  if (is_read_once) {  // this single reading is the check
+    const Int bad = problem.read(call.indices, 0, tuples, problem.byte_scales, offsets);
+    if (bad >= 0) return {bad};
+  } else if (on_bad == Bad::refused) {
+    const Status status = check_tuples(problem, call.indices, threads);
+    if (!status.ok()) return status;
+  }
+  if (call.input != call.output)
+    copy_input(call.plan.input, call.input, call.plan.output, call.output, threads);
+  const bool far = tuples > kPiece && problem.slices * problem.slice_bytes >= kPrefetchBytes;
+  for (Int first = 0; first < tuples; first += kPiece) {
+    const Int count = std::min(kPiece, tuples - first);
+    const Int bad =
+        is_read_once ? -1 : problem.read(call.indices, first, count, problem.byte_scales, offsets);
+    if (bad >= 0 && on_bad == Bad::fails) return {bad};
+    if (bad >= 0) continue;
+    if (far)
+      for (Int i = 0; i < count; ++i) prefetch_write(call.output + offsets[i]);
+    take(first, count, offsets);
+  }
+  return {};
+}
+
+// Sums of few slices, so that only these are written after a copy of the input.
+Status run_nd_few(const NdCall& call, Bad on_bad, int threads);
 // Fails before anything is written when an index is bad.
 Status run_nd_rows(const NdProblem& problem, const char* input, const char* indices,
                    const char* updates, char* output, int threads, const NdTuning& tuning);

@@ -189,8 +189,15 @@ struct SliceWriter {
   const char* updates;
   char* output;
   bool streams;
+  const Named* named = nullptr;  // the slices, if they are not all
 
   bool in_place() const { return input == output; }
+  Int output_offset(Int slice) const {
+    return named != nullptr ? named->place(slice) - output : problem.output_offset(slice);
+  }
+  Int input_offset(Int slice) const {
+    return in_place() ? output_offset(slice) : problem.input_offset(slice);
+  }
 
   bool moves() const { return problem.reduction == Reduction::none; }
   // Of a reduction: the first of a slice's updates in map.order; the end is the next slice's first.
@@ -204,17 +211,30 @@ struct SliceWriter {
   }
   const char* ordered(Int i) const { return updates + problem.update_offset(map.order[i]); }
 
-  // A part of a stepped slice: `target` holds the input's, and takes all of the updates.
-  void combine(char* target, Int step, Int slice, const SlicePart& part, Int from,
-               Int elements) const {
-    const Int end = map.slices[slice], at = part.update + from * problem.update_step;
-    for (Int i = first(slice); i < end; ++i) {
-      if (i + 4 < end) prefetch_bytes(ordered(i + 4) + at, part.update_prefetch_bytes);
-      problem.combine(target, step, ordered(i) + at, elements);
+  // How many elements `combine` takes at a time.
+  Int max_elements() const { return kStage / problem.writer->size_of(problem.element_size); }
+
+  // Part of a row of a slice: `target` holds the input's, and takes all of the updates, which are
+  // at `at` in theirs.
+  void combine(char* target, Int step, Int slice, Int at, Int update_step, Int elements,
+               Int prefetch_bytes) const {
+    const Writer& writer = *problem.writer;
+    Int i = first(slice);
+    const Int end = map.slices[slice];
+    if (end - i == 1)
+      return writer.combine_once(target, step, ordered(i) + at, update_step, elements);
+    alignas(64) char sums[kStage];
+    char* const row = problem.widens() ? sums : target;
+    const Int row_step = problem.widens() ? 4 : step;
+    if (problem.widens()) writer.widen(sums, target, step, elements);
+    for (; i < end; ++i) {
+      if (i + 4 < end) prefetch_ahead(ordered(i + 4) + at, prefetch_bytes);
+      problem.combine(row, row_step, ordered(i) + at, update_step, elements);
     }
+    if (problem.widens()) writer.narrow(target, step, sums, elements);
   }
 
-  ANYDML_INLINE static void prefetch_bytes(const char* from, Int bytes) {
+  ANYDML_INLINE static void prefetch_ahead(const char* from, Int bytes) {
     for (Int at = 0; at < bytes; at += 64) prefetch_read(from + at);
     prefetch_read(from + bytes - 1);
   }
@@ -224,15 +244,15 @@ struct SliceWriter {
   ANYDML_INLINE void prefetch(Int slice, const char* source, const SlicePart& part) const {
     if (moves()) {
       if (map.slices[slice] == 0)
-        prefetch_bytes(source, part.in_prefetch_bytes);
+        prefetch_ahead(source, part.in_prefetch_bytes);
       else
-        prefetch_bytes(winner(slice) + part.update, part.update_prefetch_bytes);
+        prefetch_ahead(winner(slice) + part.update, part.update_prefetch_bytes);
       return;
     }
-    prefetch_bytes(source, part.in_prefetch_bytes);
+    prefetch_ahead(source, part.in_prefetch_bytes);
     const Int begin = first(slice), end = std::min<Int>(map.slices[slice], begin + 4);
     for (Int i = begin; i < end; ++i)
-      prefetch_bytes(ordered(i) + part.update, part.update_prefetch_bytes);
+      prefetch_ahead(ordered(i) + part.update, part.update_prefetch_bytes);
   }
 
   // Elements at a step to the stage; `straight`: contiguous ones are not gathered there.
@@ -286,13 +306,13 @@ struct SliceWriter {
         append(stage, winner(s) + part.update, problem.update_step, part.elements, straight);
       } else {
         const int size = problem.element_size;
-        const Int max_elements = kStage / size;
-        for (Int done = 0; done < part.elements; done += max_elements) {
-          const Int chunk = std::min(max_elements, part.elements - done);
+        for (Int done = 0; done < part.elements; done += max_elements()) {
+          const Int chunk = std::min(max_elements(), part.elements - done);
           char* const buffer = stage.take(chunk * size);
           copy_steps(buffer, size, from + s * in_slice + done * problem.in_step, problem.in_step,
                      chunk, size);
-          combine(buffer, size, s, part, done, chunk);
+          combine(buffer, size, s, part.update + done * problem.update_step, problem.update_step,
+                  chunk, part.update_prefetch_bytes);
         }
       }
       ++s;
@@ -316,9 +336,9 @@ struct SliceWriter {
       for (Int i = 0; i < count + distance; ++i) {
         if (i < count) {
           const Int s = active[i];
-          prefetch(s, input + problem.input_offset(s) + part.in, part);
+          prefetch(s, input + input_offset(s) + part.in, part);
           if (in_place())
-            prefetch_bytes(output + problem.output_offset(s) + part.out, part.in_prefetch_bytes);
+            prefetch_ahead(output + output_offset(s) + part.out, part.in_prefetch_bytes);
         }
         if (i >= distance) one(active[i - distance], part, threads);
       }
@@ -327,9 +347,8 @@ struct SliceWriter {
 
   void one(Int s, const SlicePart& part, int threads) const {
     const bool has = touched(s), move = moves() && has;
-    char* const target = output + problem.output_offset(s) + part.out;
-    const char* const source =
-        move ? winner(s) + part.update : input + problem.input_offset(s) + part.in;
+    char* const target = output + output_offset(s) + part.out;
+    const char* const source = move ? winner(s) + part.update : input + input_offset(s) + part.in;
     const int size = problem.element_size;
     if (source != target) {
       if (!problem.stepped)
@@ -342,16 +361,57 @@ struct SliceWriter {
                    part.elements, size);
     }
     if (move || !has) return;
-    if (!problem.stepped) {
-      for (Int i = first(s); i < Int{map.slices[s]}; ++i) problem.write_slice(target, ordered(i));
-      return;
-    }
-    const Int max_elements = kStage / size;
-    for (Int done = 0; done < part.elements; done += max_elements)
-      combine(target + done * problem.out_step, problem.out_step, s, part, done,
-              std::min(max_elements, part.elements - done));
+    const Layout* const walked[] = {&problem.slice_out, &problem.slice_update};
+    const int outer = problem.stepped ? 0 : problem.slice_out.rank - 1;
+    const Int length = problem.stepped ? part.elements : problem.slice_out.sizes[outer];
+    const Int step = problem.stepped ? problem.out_step : problem.slice_out.strides[outer];
+    const Int update_step =
+        problem.stepped ? problem.update_step : problem.slice_update.strides[outer];
+    Walker<2> rows(walked, outer);
+    rows.start(0);
+    for (Int row = 0; row < part.elements; row += length, rows.next())
+      for (Int done = 0; done < length; done += max_elements())
+        combine(target + rows.offset[0] + done * step, step, s,
+                part.update + rows.offset[1] + done * update_step, update_step,
+                std::min(max_elements(), length - done), part.update_prefetch_bytes);
   }
 };
+
+// Writes the slices of a map.
+void write_rows(const SliceWriter& rows, int threads, const NdTuning& tuning) {
+  const NdProblem& problem = rows.problem;
+  const bool packed =
+      problem.stepped && problem.outer_in.rank <= 1 && problem.packed_out && !rows.in_place();
+  const Int in_slice = problem.outer_in.rank == 1 ? problem.outer_in.strides[0] : 0;
+  if (!problem.stepped && problem.slices < 2 * Int{threads})
+    return rows.combine_each_slice(0, problem.slices, SlicePart(problem, 0, problem.slice_elements),
+                                   threads);
+  // Items of about piece_bytes: several slices, or a part of one.
+  const Int unit = std::max<Int>(16, problem.element_size) * 4;
+  Int pieces = 1, bytes = problem.slice_bytes, group = 1;
+  if (problem.stepped && bytes > tuning.piece_bytes) {
+    bytes = std::max<Int>(1, tuning.piece_bytes / unit) * unit;
+    pieces = (problem.slice_bytes + bytes - 1) / bytes;
+  } else {
+    group = std::max<Int>(1, tuning.piece_bytes / bytes);
+  }
+  const Int groups = (problem.slices + group - 1) / group;
+  const Int items = groups * pieces;
+  const Int moved = (problem.slices + problem.tuples) * problem.slice_bytes;
+  parallel_ranges(items, moved < (Int{1} << 20) ? items : 1, threads, [&](Int begin, Int end) {
+    for (Int item = begin; item < end; ++item) {
+      const Int first = item / pieces * group, from = item % pieces * bytes;
+      const Int last = std::min(problem.slices, first + group);
+      const SlicePart part(problem, from / problem.element_size,
+                           std::min(bytes, problem.slice_bytes - from) / problem.element_size);
+      if (packed)
+        rows.packed(first, last, part, in_slice);
+      else
+        rows.combine_each_slice(first, last, part, 1);
+    }
+    if (rows.streams) stream_fence();
+  });
+}
 
 }  // namespace
 
@@ -371,40 +431,39 @@ Status run_nd_rows(const NdProblem& problem, const char* input, const char* indi
   const Int written_bytes =
       in_place ? std::min(problem.tuples * problem.slice_bytes, out_bytes) : out_bytes;
   const bool streams = written_bytes >= tuning.stream_bytes && !(in_place && reduces);
-  const SliceWriter rows{problem, map, input, updates, output, streams};
-  const bool packed =
-      problem.stepped && problem.outer_in.rank <= 1 && problem.packed_out && !in_place;
-  const Int in_slice = problem.outer_in.rank == 1 ? problem.outer_in.strides[0] : 0;
-  if (!problem.stepped && problem.slices < 2 * Int{threads}) {
-    rows.combine_each_slice(0, problem.slices, SlicePart(problem, 0, problem.slice_elements),
-                            threads);
+  write_rows({problem, map, input, updates, output, streams}, threads, tuning);
+  return {};
+}
+
+Status run_nd_few(const NdCall& call, Bad on_bad, int threads) {
+  const NdProblem& problem = call.problem;
+  Named named(problem.tuples, problem.slices);
+  Map map;
+  map.numbers.reset(problem.tuples);
+  map.slices.reset(std::min(problem.tuples, problem.slices));
+  map.order.reset(problem.tuples);
+  std::fill_n(map.numbers.get(), problem.tuples, UINT32_MAX);  // those that are left out
+  const Status status = for_pieces(call, on_bad, threads, [&](Int first, Int count, Int* offsets) {
+    named.number(call.output, offsets, count);
+    for (Int i = 0; i < count; ++i) map.numbers[first + i] = static_cast<uint32_t>(offsets[i]);
+  });
+  named.restore();
+  if (!status.ok()) return status;
+  NdProblem few = problem;
+  if (named.count() == problem.tuples) {  // each takes its update at once
+    const Writer once{nullptr, nullptr, problem.writer->combine_once, problem.writer->combine_once};
+    few.writer = &once;
+    parallel_ranges(problem.tuples, kCopyGrain / problem.slice_bytes, threads,
+                    [&](Int begin, Int end) {
+                      for (Int i = begin; i < end; ++i)
+                        few.write_slice(named.place(i), call.updates + problem.update_offset(i));
+                    });
     return {};
   }
-  // Items of about piece_bytes: several slices, or a part of one.
-  const Int unit = std::max<Int>(16, problem.element_size) * 4;
-  Int pieces = 1, bytes = problem.slice_bytes, group = 1;
-  if (problem.stepped && bytes > tuning.piece_bytes) {
-    bytes = std::max<Int>(1, tuning.piece_bytes / unit) * unit;
-    pieces = (problem.slice_bytes + bytes - 1) / bytes;
-  } else {
-    group = std::max<Int>(1, tuning.piece_bytes / bytes);
-  }
-  const Int groups = (problem.slices + group - 1) / group;
-  const Int items = groups * pieces;
-  const Int moved = out_bytes + problem.tuples * problem.slice_bytes;
-  parallel_ranges(items, moved < (Int{1} << 20) ? items : 1, threads, [&](Int begin, Int end) {
-    for (Int item = begin; item < end; ++item) {
-      const Int first = item / pieces * group, from = item % pieces * bytes;
-      const Int last = std::min(problem.slices, first + group);
-      const SlicePart part(problem, from / problem.element_size,
-                           std::min(bytes, problem.slice_bytes - from) / problem.element_size);
-      if (packed)
-        rows.packed(first, last, part, in_slice);
-      else
-        rows.combine_each_slice(first, last, part, 1);
-    }
-    if (streams) stream_fence();
-  });
+  few.slices = named.count();
+  fill_map(few, map, threads);
+  write_rows({few, map, call.output, call.updates, call.output, false, &named}, threads,
+             NdTuning{});
   return {};
 }
 

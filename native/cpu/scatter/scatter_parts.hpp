@@ -49,15 +49,24 @@ Status check_indices(const IndexReader& reader, const Layout& layout, const void
 // ---- Updates ------------------------------------------------------------------------------------
 
 // The ways to write updates, for one element type and reduction. Contributions are combined in the
-// order given, one at a time.
+// order given, one at a time. Sums and products of floats of 16 bits are float32 until all updates
+// have been taken: targets and blocks hold elements of `size_of` (scatter_sums.hpp).
 struct Writer {
-  // target + offset of (row, column) takes the update at row * row_stride + column * stride.
+  // target + offset of (row, column) takes the update at row * row_stride + column * stride. At
+  // most kPiece updates.
   void (*scatter)(char* target, const Int* offsets, const char* updates, Int row_stride, Int stride,
                   Int rows, Int columns);
-  // Element locals[i] of a packed block takes values[i].
+  // Element locals[i] of a packed block takes values[i]. At most kPiece of them.
   void (*scatter_block)(char* block, const uint16_t* locals, const char* values, Int count);
   // Element i takes update i.
   void (*combine_row)(char* target, Int target_stride, const char* updates, Int stride, Int count);
+  // The same where elements take no other update: they are those of the output.
+  void (*combine_once)(char* target, Int target_stride, const char* updates, Int stride, Int count);
+  // Packed float32 from elements, and back; null where elements take updates as they are.
+  void (*widen)(char* sums, const char* elements, Int stride, Int count) = nullptr;
+  void (*narrow)(char* elements, Int stride, const char* sums, Int count) = nullptr;
+
+  int size_of(int element_size) const { return widen == nullptr ? element_size : 4; }
 };
 const Writer& writer(Reduction reduction, DataType type, int element_size);
 
@@ -79,12 +88,14 @@ struct Buckets {
   Int updates;        // how many
   const char* input;  // packed; may be `output`
   char* output;       // packed
-  Int elements;       // of the output
+  const Layout* layout =
+      nullptr;   // of both, which are the same and widened, if they are not packed
+  Int elements;  // of the output
   int element_size;
   const Writer* writer;
 
   int bucket_bits = 0;        // 0: chosen; at most 16
-  Int round = Int{32} << 20;  // updates partitioned before the output is written
+  Int round = Int{32} << 20;  // updates partitioned before the output is written; widened: all
 };
 // With more than one round the indices must have been checked, or the output be private.
 Status run_buckets(const Buckets& job, int threads);

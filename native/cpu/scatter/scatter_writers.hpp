@@ -9,23 +9,13 @@
 
 namespace anydml::scatter {
 
-// How updates of one element follow each other: separately, in a row, or alternating with those of
-// one other element.
-enum class Order { distinct, runs, turns };
-
-// True where Element leaves NaNs as they come and says what it has written.
-template <class T>
-constexpr bool is_watched(Reduction reduction) {
-#if defined(ANYDML_F16C)
-  if (is_half_sum<T>(reduction)) return true;
-#endif
-  return is_lane_sum<T>(reduction);
-}
+// How updates of one element follow each other: separately, or in a row.
+enum class Order { distinct, runs };
 
 // Writes updates one after the other, even where the compiler could batch them: a later one may go
 // to the same element as an earlier one. An element that takes several in a row stays in a
-// register, and so do two whose conversions take long and that take turns: the way through memory
-// takes two to three times as long. Where the order is another that costs wrong guesses instead.
+// register: the way through memory takes two to three times as long. Where the order is another
+// that costs wrong guesses instead. NaNs of lanes are left as they come.
 template <Reduction kReduction, class T, Order kOrder>
 class Element {
  public:
@@ -35,19 +25,6 @@ class Element {
     char* const address = target_ + offset;
     if constexpr (kReduction == Reduction::none) {
       store(address, load<T>(update));
-#if defined(ANYDML_F16C)
-    } else if constexpr (is_half_sum<T>(kReduction)) {
-      if constexpr (kOrder == Order::turns)
-        pick(address);
-      else if (kOrder == Order::distinct || address != last_)
-        half_ = load_half(address);
-      last_ = address;
-      const __m128 sum = half_sum<kReduction>(half_, load_half(update));
-      const __m128i rounded = round_half(sum);
-      half_ = _mm_cvtph_ps(rounded);
-      store_half(address, rounded);
-      return sum;
-#endif
 #if defined(ANYDML_SSE2)
     } else if constexpr (is_lane_sum<T>(kReduction)) {
       if (kOrder == Order::distinct || address != last_) lane_ = Lane<T>::at(address);
@@ -73,71 +50,22 @@ class Element {
 #if defined(ANYDML_SSE2)
   std::conditional_t<is_lane_sum<T>(kReduction), Lane<T>, int> lane_{};
 #endif
-#if defined(ANYDML_F16C)
-  __m128 half_ = _mm_setzero_ps();
-
-  // The element at `address` to half_, the one before it to other_.
-  void pick(const char* address) {
-    if (address == last_) return;
-    const __m128 half = half_;
-    half_ = address == before_ ? other_ : load_half(address);
-    other_ = half;
-    before_ = last_;
-  }
-  const char* before_ = nullptr;
-  __m128 other_ = _mm_setzero_ps();
-#endif
 };
 
-// How many of `count` places are not that of the one before; and how many are, instead, that of the
-// one before it.
+// How many of `count` places are not that of the one before.
 template <class Place>
 inline Int changes_of(const Place* places, Int count) {
   Int changes = 0;
   for (Int i = 1; i < count; ++i) changes += places[i] != places[i - 1];
   return changes;
 }
-template <class Place>
-inline Int turns_of(const Place* places, Int count) {
-  Int turns = 0;
-  for (Int i = 2; i < count; ++i)
-    turns += (places[i] != places[i - 1]) & (places[i] == places[i - 2]);
-  return turns;
-}
 
-// That of at least three of four. Turns are distinguished only where that pays, and all places
-// are checked only if the first ones take turns.
-template <Reduction kReduction, class T, class Place>
-inline Order order_of(const Place* places, Int count) {
-  if (kReduction == Reduction::none) return Order::distinct;
-  if (changes_of(places, count) * 4 < count) return Order::runs;
-#if defined(ANYDML_F16C)
-  if constexpr (is_half_sum<T>(kReduction)) {
-    const Int sample = std::min<Int>(count, 32);
-    if (turns_of(places, sample) * 4 > sample * 3 && turns_of(places, count) * 4 > count * 3)
-      return Order::turns;
-  }
-#endif
-  return Order::distinct;
-}
-
-// Calls body with the order as a constant.
-template <Reduction kReduction, class T, class Place, class Body>
+// Calls body with the order of at least three of four places, as a constant.
+template <Reduction kReduction, class Place, class Body>
 inline void with_order(const Place* places, Int count, Body&& body) {
-  switch (order_of<kReduction, T>(places, count)) {
-    case Order::runs:
-      if constexpr (kReduction != Reduction::none)
-        return body(std::integral_constant<Order, Order::runs>{});
-      break;
-    case Order::turns:
-#if defined(ANYDML_F16C)
-      if constexpr (is_half_sum<T>(kReduction))
-        return body(std::integral_constant<Order, Order::turns>{});
-#endif
-      break;
-    default:
-      break;
-  }
+  if constexpr (kReduction != Reduction::none)
+    if (changes_of(places, count) * 4 < count)
+      return body(std::integral_constant<Order, Order::runs>{});
   body(std::integral_constant<Order, Order::distinct>{});
 }
 
@@ -177,7 +105,7 @@ template <class T, class Place>
 template <Reduction kReduction, class T, Order kOrder>
 void scatter_rows(char* target, const Int* offsets, const char* updates, Int row_stride, Int stride,
                   Int rows, Int columns) {
-  constexpr bool watched = is_watched<T>(kReduction);
+  constexpr bool watched = is_lane_sum<T>(kReduction);
   constexpr Int size = static_cast<Int>(sizeof(T));
   Element<kReduction, T, kOrder> element(target);
   for (Int row = 0; row < rows; ++row) {
@@ -197,7 +125,7 @@ void scatter_rows(char* target, const Int* offsets, const char* updates, Int row
 template <Reduction kReduction, class T>
 void scatter_updates(char* target, const Int* offsets, const char* updates, Int row_stride,
                      Int stride, Int rows, Int columns) {
-  with_order<kReduction, T>(offsets, rows * columns, [&](auto order) {
+  with_order<kReduction>(offsets, rows * columns, [&](auto order) {
     scatter_rows<kReduction, T, order()>(target, offsets, updates, row_stride, stride, rows,
                                          columns);
   });
@@ -205,7 +133,7 @@ void scatter_updates(char* target, const Int* offsets, const char* updates, Int 
 
 template <Reduction kReduction, class T, Order kOrder>
 void scatter_group(char* block, const uint16_t* locals, const char* values, Int count) {
-  constexpr bool watched = is_watched<T>(kReduction);
+  constexpr bool watched = is_lane_sum<T>(kReduction);
   constexpr Int size = static_cast<Int>(sizeof(T));
   Element<kReduction, T, kOrder> element(block);
   const bool nan = take_all<watched>(
@@ -216,7 +144,7 @@ void scatter_group(char* block, const uint16_t* locals, const char* values, Int 
 
 template <Reduction kReduction, class T>
 void scatter_block(char* block, const uint16_t* locals, const char* values, Int count) {
-  with_order<kReduction, T>(locals, count, [&](auto order) {
+  with_order<kReduction>(locals, count, [&](auto order) {
     scatter_group<kReduction, T, order()>(block, locals, values, count);
   });
 }
@@ -226,21 +154,7 @@ void combine_row(char* __restrict target, Int target_stride, const char* __restr
                  Int stride, Int count) {
   const Int size = static_cast<Int>(sizeof(T));
   if (target_stride == size && stride == size) {
-    Int i = 0;
-#if defined(ANYDML_F16C)
-    if constexpr (is_half_sum<T>(kReduction)) {
-      for (; i + 8 <= count; i += 8) {
-        const __m256 a = _mm256_cvtph_ps(load<__m128i>(target + i * size));
-        const __m256 b = _mm256_cvtph_ps(load<__m128i>(updates + i * size));
-        const __m256 sum = kReduction == Reduction::add ? a + b : a * b;
-        const __m256 nan = _mm256_cmp_ps(sum, sum, _CMP_UNORD_Q);
-        store(target + i * size,
-              _mm256_cvtps_ph(_mm256_blendv_ps(sum, _mm256_set1_ps(__builtin_nanf("")), nan),
-                              _MM_FROUND_TO_NEAREST_INT));
-      }
-    }
-#endif
-    for (; i < count; ++i)
+    for (Int i = 0; i < count; ++i)
       store(target + i * size,
             combined<kReduction, T>(load<T>(target + i * size), load<T>(updates + i * size)));
   } else {
@@ -250,8 +164,130 @@ void combine_row(char* __restrict target, Int target_stride, const char* __restr
   }
 }
 
+// ---- Sums and products of floats of 16 bits: those of float32, of widened updates --------------
+
+// The greatest bits of packed numbers without their signs, which are above infinity's where one is
+// NaN.
+template <class Bits>
+inline Bits greatest(const char* numbers, Int count) {
+  Bits most = 0;
+  for (Int i = 0; i < count; ++i) {
+    const Bits size =
+        load<Bits>(numbers + i * static_cast<Int>(sizeof(Bits))) & (Bits(~Bits{0}) >> 1);
+    most = size > most ? size : most;
+  }
+  return most;
+}
+
+template <class T>
+void widen(char* __restrict sums, const char* __restrict elements, Int stride, Int count) {
+  Int i = 0;
+  if (stride == 2 && greatest<uint16_t>(elements, count) <= T::kInfinity) {
+#if defined(ANYDML_F16C)
+    if constexpr (std::is_same_v<T, Float16>)
+      for (; i + 8 <= count; i += 8)
+        store(sums + i * 4, _mm256_cvtph_ps(load<__m128i>(elements + i * 2)));
+#endif
+    for (; i < count; ++i) store(sums + i * 4, number(load<T>(elements + i * 2)));
+  }
+  for (; i < count; ++i) store(sums + i * 4, widened(load<T>(elements + i * stride)));
+}
+
+template <class T>
+void narrow(char* __restrict elements, Int stride, const char* __restrict sums, Int count) {
+  Int i = 0;
+  if (stride == 2 && greatest<uint32_t>(sums, count) <= kInfinity) {
+#if defined(ANYDML_F16C)
+    if constexpr (std::is_same_v<T, Float16>)
+      for (; i + 8 <= count; i += 8)
+        store(elements + i * 2,
+              _mm256_cvtps_ph(load<__m256>(sums + i * 4), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < count; ++i) store(elements + i * 2, rounded<T>(load<float>(sums + i * 4)));
+  }
+  for (; i < count; ++i) store(elements + i * stride, narrowed<T>(load<float>(sums + i * 4)));
+}
+
 template <Reduction kReduction, class T>
-constexpr Writer kWriter = {scatter_updates<kReduction, T>, scatter_block<kReduction, T>,
-                            combine_row<kReduction, T>};
+void add_updates(char* sums, const Int* offsets, const char* updates, Int row_stride, Int stride,
+                 Int rows, Int columns) {
+  alignas(64) char wide[kPiece * 4];
+  for (Int row = 0; row < rows; ++row)
+    widen<T>(wide + row * columns * 4, updates + row * row_stride, stride, columns);
+  scatter_updates<kReduction, float>(sums, offsets, wide, columns * 4, 4, rows, columns);
+}
+
+template <Reduction kReduction, class T>
+void add_block(char* sums, const uint16_t* locals, const char* values, Int count) {
+  alignas(64) char wide[kPiece * 4];
+  widen<T>(wide, values, 2, count);
+  scatter_block<kReduction, float>(sums, locals, wide, count);
+}
+
+template <Reduction kReduction>
+inline auto sum_of(auto a, auto b) {
+  return kReduction == Reduction::add ? a + b : a * b;
+}
+
+template <Reduction kReduction, class T>
+void add_row(char* __restrict sums, Int sums_stride, const char* __restrict updates, Int stride,
+             Int count) {
+  Int i = 0;
+  if (sums_stride == 4 && stride == 2) {
+#if defined(ANYDML_F16C)
+    if constexpr (std::is_same_v<T, Float16>)
+      for (; i + 8 <= count; i += 8)
+        store(sums + i * 4, sum_of<kReduction>(load<__m256>(sums + i * 4),
+                                               _mm256_cvtph_ps(load<__m128i>(updates + i * 2))));
+#endif
+    for (; i < count; ++i)
+      store(sums + i * 4,
+            sum_of<kReduction>(load<float>(sums + i * 4), number(load<T>(updates + i * 2))));
+  }
+  for (; i < count; ++i)
+    store(sums + i * sums_stride, sum_of<kReduction>(load<float>(sums + i * sums_stride),
+                                                     number(load<T>(updates + i * stride))));
+}
+
+template <Reduction kReduction, class T>
+void add_once(char* __restrict target, Int target_stride, const char* __restrict updates,
+              Int stride, Int count) {
+  const auto sum = [](const char* a, const char* b) {
+    return rounded<T>(sum_of<kReduction>(number(load<T>(a)), number(load<T>(b))));
+  };
+  Int i = 0;
+  if (target_stride == 2 && stride == 2) {
+#if defined(ANYDML_F16C)
+    if constexpr (std::is_same_v<T, Float16>)
+      for (; i + 8 <= count; i += 8) {
+        const __m256 eight = sum_of<kReduction>(_mm256_cvtph_ps(load<__m128i>(target + i * 2)),
+                                                _mm256_cvtph_ps(load<__m128i>(updates + i * 2)));
+        const __m256 nan = _mm256_cmp_ps(eight, eight, _CMP_UNORD_Q);
+        store(target + i * 2,
+              _mm256_cvtps_ph(_mm256_blendv_ps(eight, _mm256_set1_ps(__builtin_nanf("")), nan),
+                              _MM_FROUND_TO_NEAREST_INT));
+      }
+#endif
+    for (; i < count; ++i) store(target + i * 2, sum(target + i * 2, updates + i * 2));
+  }
+  for (; i < count; ++i)
+    store(target + i * target_stride, sum(target + i * target_stride, updates + i * stride));
+}
+
+template <Reduction kReduction, class T>
+constexpr Writer writer_of() {
+  if constexpr (is_half_sum<T>(kReduction))
+    return {add_updates<kReduction, T>,
+            add_block<kReduction, T>,
+            add_row<kReduction, T>,
+            add_once<kReduction, T>,
+            widen<T>,
+            narrow<T>};
+  else
+    return {scatter_updates<kReduction, T>, scatter_block<kReduction, T>,
+            combine_row<kReduction, T>, combine_row<kReduction, T>};
+}
+template <Reduction kReduction, class T>
+constexpr Writer kWriter = writer_of<kReduction, T>();
 
 }  // namespace anydml::scatter

@@ -19,17 +19,6 @@ __device__ inline auto number_of(T value) {
     return value;
 }
 
-__device__ inline Half half_sum(Half a, Half b) {
-  Half sum;
-  asm("add.rn.f16 %0, %1, %2;" : "=h"(sum.bits) : "h"(a.bits), "h"(b.bits));
-  return sum;
-}
-__device__ inline Half half_product(Half a, Half b) {
-  Half product;
-  asm("mul.rn.f16 %0, %1, %2;" : "=h"(product.bits) : "h"(a.bits), "h"(b.bits));
-  return product;
-}
-
 __device__ inline float rounded_sum(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double rounded_sum(double a, double b) { return __dadd_rn(a, b); }
 __device__ inline float rounded_product(float a, float b) { return __fmul_rn(a, b); }
@@ -54,12 +43,6 @@ __device__ inline T combined(T element, T update) {
     if constexpr (kIsHalf<T> || kIsBfloat<T> || kIsFloat<T>)
       keeps_element = keeps_element || a != a;
     return keeps_element ? element : update;  // a comparison with a NaN update is false
-  } else if constexpr (kIsHalf<T>) {
-    // A sum or product of two halves, rounded to float first, has the same bits.
-    return add ? half_sum(element, update) : half_product(element, update);
-  } else if constexpr (kIsBfloat<T>) {
-    const float a = widen(element), b = widen(update);
-    return to_bfloat(add ? rounded_sum(a, b) : rounded_product(a, b));
   } else if constexpr (kIsFloat<T>) {
     return add ? rounded_sum(element, update) : rounded_product(element, update);
   } else {
@@ -79,9 +62,6 @@ __device__ inline T canonicalize(T value) {
   if constexpr (kCombine == Combine::add || kCombine == Combine::mul) {
     if constexpr (kIsComplex<T>) return {canonical(value.real), canonical(value.imaginary)};
     if constexpr (kIsFloat<T>) return canonical(value);
-    if constexpr (kIsBfloat<T>) return to_bfloat(widen(value));
-    if constexpr (kIsHalf<T>)
-      if ((value.bits & 0x7FFFu) > 0x7C00u) return {static_cast<unsigned short>(0x7E00)};
   }
   return value;
 }
@@ -93,8 +73,8 @@ __device__ inline T divided(T sum, Offset count) {
     return {divided(sum.real, count), divided(sum.imaginary, count)};
   } else if constexpr (Same<T, double>::value) {
     return canonical(__ddiv_rn(sum, __ll2double_rn(count)));
-  } else if constexpr (kIsFloat<T> || kIsHalf<T> || kIsBfloat<T>) {
-    return convert<T>(__fdiv_rn(number_of(sum), __ll2float_rn(count)));
+  } else if constexpr (kIsFloat<T>) {
+    return canonical(__fdiv_rn(sum, __ll2float_rn(count)));
   } else if constexpr (static_cast<T>(-1) < static_cast<T>(0)) {
     const long long all = sum, quotient = all / count;
     return static_cast<T>(quotient - (all % count < 0 ? 1 : 0));

@@ -14,12 +14,31 @@ using Element = Unit<ANYDML_SIZE>::Type;
 using Element = Number<ANYDML_TYPE>::Type;
 constexpr Combine kCombine = static_cast<Combine>(ANYDML_COMBINE);
 
-// The first term of a slice, and the result of combining this many updates with it.
-__device__ inline Element first_term(const char* element, int mean) {
-  return mean == kMeanOfUpdates ? Element{} : read<Element>(element);
+// Sums and products of floats of 16 bits are float until they have taken all updates.
+constexpr bool kWidens = (kIsHalf<Element> || kIsBfloat<Element>) &&
+                         (kCombine == Combine::add || kCombine == Combine::mul);
+template <class T>
+__device__ inline auto term(T element) {
+  if constexpr (kWidens)
+    return widen(element);
+  else
+    return element;
 }
-__device__ inline Element last_value(Element value, int mean, Offset updates) {
-  return mean == 0 ? value : divided(value, mean == kMeanOfUpdates ? updates : updates + 1);
+using Sum = decltype(term(Element{}));
+
+// The first term of a slice, and the result of combining this many updates with it.
+__device__ inline Sum first_term(const char* element, int mean) {
+  return mean == kMeanOfUpdates ? Sum{} : term(read<Element>(element));
+}
+template <class T>
+__device__ inline Element last_value(T sum, int mean, Offset updates) {
+  T last = canonicalize<kCombine>(sum);
+  if constexpr (kCombine == Combine::add)
+    if (mean != 0) last = divided(last, mean == kMeanOfUpdates ? updates : updates + 1);
+  if constexpr (kWidens)
+    return convert<Element>(last);
+  else
+    return last;
 }
 #endif
 
@@ -76,12 +95,12 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
   char* const to = output + places_of(outer, key).first;
   for (Offset e = lane; e < sorted.elements; e += lanes) {
     const PlacePair at = places_of(slice, e);
-    Element value = first_term(to + at.first, mean);
+    Sum value = first_term(to + at.first, mean);
     Offset j = i;
     for (; j < sorted.count && key_at(sorted, j) == key; ++j)
-      value = combined<kCombine>(value,
-                                 read<Element>(update_at(sorted, tuples, updates, j) + at.second));
-    write(to + at.first, last_value(canonicalize<kCombine>(value), mean, j - i));
+      value = combined<kCombine>(
+          value, term(read<Element>(update_at(sorted, tuples, updates, j) + at.second)));
+    write(to + at.first, last_value(value, mean, j - i));
   }
 }
 
@@ -121,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
     if (is_valid) at = places_of(slice, e);
     char* const to = output + places_of(outer, key).first + at.first;
     const bool combines = is_valid && threadIdx.x < wide;
-    Element value{};
+    Sum value{};
     if (combines) value = first_term(to, mean);
     Offset number[kElementsPerThread];  // of the updates of the tile after the next; -1: none
     Element next[kElementsPerThread];
@@ -159,13 +178,14 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
 #pragma unroll
           for (unsigned k = 0; k < kRowsPerRead; ++k) terms[k] = own[(row + k) << wide_log];
 #pragma unroll
-          for (unsigned k = 0; k < kRowsPerRead; ++k) value = combined<kCombine>(value, terms[k]);
+          for (unsigned k = 0; k < kRowsPerRead; ++k)
+            value = combined<kCombine>(value, term(terms[k]));
         }
-        for (; row < count; ++row) value = combined<kCombine>(value, own[row << wide_log]);
+        for (; row < count; ++row) value = combined<kCombine>(value, term(own[row << wide_log]));
       }
       turn ^= 1;
     }
-    if (combines) write(to, last_value(canonicalize<kCombine>(value), mean, end - begin));
+    if (combines) write(to, last_value(value, mean, end - begin));
     __syncthreads();  // before another item's first tile
   }
 }

@@ -7,8 +7,9 @@ together these are as large as the block of the result that the last task makes.
 they name.
 
 **Writing.** Every block of the result begins as the block of `x` and takes the updates of one block
-after the other, in the order of the updates: the last one wins, and sums round, as in memory.
-Nothing is written in place, so that a task that is run again finds what it found before.
+after the other, in the order of the updates: the last one wins, and sums round, as in memory. Sums
+and products of 16-bit floats are float32 in between. Nothing is written in place, so that a task
+that is run again finds what it found before.
 """
 
 from __future__ import annotations
@@ -192,19 +193,21 @@ def write(spec: FunctionSpec, operands: Sequence[Any], attributes: Any) -> list[
         of = [start, places.array, *([values] if lazy else [])]
         return _graphs.new_array(name, layer, of, x.chunks, x, start.dtype)
 
-    start = x
-    if reduction == "mean":
-        wide = _scatter.sum_type(x.dtype)
+    start, wide = x, x.dtype
+    if reduction == "mean" or any(len(chain) > 1 for chain in steps.values()):
+        wide = _scatter.carried_type(reduction, x.dtype)
+    if wide != x.dtype:
         start, updates = x.astype(wide), updates.astype(wide)
     if not include_self and reduction != "none":
         start = run(start, _scatter.identity(reduction, start.dtype), "none")
-    if reduction != "mean":
+    if reduction != "mean" and wide == x.dtype:
         return [run(start, updates, reduction)]
-    sums = run(start, updates, "add")
+    sums = run(start, updates, "add" if reduction == "mean" else reduction)
     kind = _graphs.like(x, x.ndim, np.int64)
     counts = run(zeros_like(kind, shape=x.shape, chunks=x.chunks), _ONE, "add")
+    terms = int(include_self) if reduction == "mean" else None
     options = {"dtype": x.dtype, "meta": meta_from_array(x)}
-    return [x.map_blocks(_block_tasks.divide, sums, counts, include_self, **options)]
+    return [x.map_blocks(_block_tasks.finish, sums, counts, terms, **options)]
 
 
 def _steps(x: Lazy, places: _Places) -> dict[Position, list[Any]]:

@@ -124,20 +124,19 @@ def write(
     return on_memory(SPECS["scatter_nd"], (chunk, found, new, reduction, True), None)
 
 
-def divide(x: Array, sums: Array, counts: Array, include_self: bool) -> Array:
-    """Return the means of sums in `sum_type` of the type of `x`; integers are rounded down.
+def finish(x: Array, sums: Array, counts: Array, terms: int | None) -> Array:
+    """Return sums and products in the type of `x`; integers are rounded down.
 
-    `counts` says how many updates are in a sum, `include_self` whether the element itself is in
-    it too. An element without updates keeps the bits that it has in `x`.
+    `counts` says how many updates each has, and `terms` how many terms a mean has besides; None if
+    it is not a mean. An element without updates keeps the bits that it has in `x`.
     """
     result = x.copy()
-    terms = np.maximum(counts + include_self, 1)
     pairs = [(result, sums)]
     if result.dtype.kind == "c":
         pairs = [(result.real, sums.real), (result.imag, sums.imag)]
     for part, total in pairs:
         divide: np.ufunc = np.true_divide if total.dtype.kind == "f" else np.floor_divide
         with np.errstate(all="ignore"):
-            means = divide(total, terms.astype(total.dtype)).astype(part.dtype)
-        np.copyto(part, means, where=counts > 0)
+            by = 1 if terms is None else np.maximum(counts + terms, 1).astype(total.dtype)
+            np.copyto(part, divide(total, by).astype(part.dtype), where=counts > 0)
     return result

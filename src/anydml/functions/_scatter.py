@@ -36,6 +36,13 @@ def sum_type(dtype: Any) -> Any:
     return _WIDE.get(dtype_name(dtype), dtype)
 
 
+def carried_type(reduction: str, dtype: Any) -> Any:
+    """Return the type of sums and products that take further updates: float32 for 16-bit floats."""
+    wide = sum_type(dtype)
+    is_rounded = reduction in ("add", "mul") and wide == np.float32
+    return wide if is_rounded or reduction == "mean" else dtype
+
+
 def name_of(reduction: Any) -> str:
     """Return the kernel's name of a reduction."""
     if reduction is None:

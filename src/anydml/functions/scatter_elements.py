@@ -125,8 +125,9 @@ def scatter_elements(
         How to combine each update with the element. Updates are combined one after the other in
         row-major order, so the result has the same bits at any number of threads. The names are
         those of ONNX; PyTorch's "sum", "prod", "amin" and "amax" mean the same. A mean of integers
-        is rounded down. A mean accumulates 16-bit floats in float32 and integers of up to 32 bits
-        in int64, and rounds once. By default, the update replaces the element.
+        is rounded down. Sums, products and means accumulate 16-bit floats in float32 (means also
+        integers of up to 32 bits in int64) and round once. By default, the update replaces the
+        element.
     include_self : bool, optional
         Whether the element itself is combined with its updates (True by default).
     broadcast : bool, optional

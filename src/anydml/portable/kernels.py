@@ -451,9 +451,17 @@ def _extreme(result: Array, target: Array, updates: Array, largest: bool) -> Non
 
 
 def _accumulate(result: Array, target: Array, updates: Array, reduction: str) -> None:
-    """Add or multiply updates in order; each result is rounded, and a NaN is canonical."""
-    product = reduction == "mul"
-    if is_bfloat16(result.dtype) or (result.dtype.kind == "c" and product):
+    """Add or multiply updates in order; a NaN is canonical.
+
+    Floats of 16 bits are widened before the first update, and rounded after the last.
+    """
+    ufunc: Any = np.multiply if reduction == "mul" else np.add
+    if result.dtype == np.float16 or is_bfloat16(result.dtype):
+        touched, where = np.unique(target, return_inverse=True)
+        sums = convert(result[touched], np.dtype(np.float32))
+        ufunc.at(sums, where, convert(updates, sums.dtype))
+        result[touched] = convert(sums, result.dtype)
+    elif ufunc is np.multiply and result.dtype.kind == "c":
         order = np.argsort(target, kind="stable")
         groups = target[order]
         begins = (
@@ -463,24 +471,20 @@ def _accumulate(result: Array, target: Array, updates: Array, reduction: str) ->
         for turn in range(counts.max(initial=0)):  # the updates of a position one after the other
             chosen = order[begins[counts > turn] + turn]
             at = target[chosen]
-            result[at] = _combine(result[at], updates[chosen], product)
+            result[at] = _product(result[at], updates[chosen])
     else:
-        ufunc = np.multiply if product else np.add
         ufunc.at(result, target, updates)
     parts = [result.real, result.imag] if result.dtype.kind == "c" else [result]
     for part in parts:
         part[target] = with_canonical_nan(part[target])
 
 
-def _combine(x: Array, y: Array, product: bool) -> Array:
-    """Add or multiply numbers that NumPy lacks, or multiply complex ones part by part."""
-    if x.dtype.kind == "c":
-        result = np.empty_like(x)
-        result.real = x.real * y.real - x.imag * y.imag
-        result.imag = x.real * y.imag + x.imag * y.real
-        return result
-    one, two = widen(x), widen(y)
-    return convert(one * two if product else one + two, x.dtype)
+def _product(x: Array, y: Array) -> Array:
+    """Multiply complex numbers part by part."""
+    result = np.empty_like(x)
+    result.real = x.real * y.real - x.imag * y.imag
+    result.imag = x.real * y.imag + x.imag * y.real
+    return result
 
 
 def _divide(result: Array, target: Array, with_element: bool) -> None:

@@ -53,10 +53,10 @@ def _numbers(x: Tensor) -> Tensor:
 
 
 def _terms(x: Tensor) -> Tensor:
-    """Convert to a type to add and multiply in: float32 for floats of 16 bits."""
+    """Convert to a type that kernels add and multiply."""
     if x.is_complex():
         return x.to(torch.complex64) if x.dtype == torch.complex32 else x
-    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else _numbers(x)
+    return _numbers(x)
 
 
 def _no_kernel(x: Tensor) -> ArgumentTypeError:
@@ -124,27 +124,23 @@ def _combine(
     reduction = _REDUCTIONS.get(reduce, reduce)
     if reduction == "none":
         _write(scatter, _bits(x), index, _bits(updates), "none", True)
-    elif reduction == "mean":
+    elif reduction == "mean" and not (x.is_floating_point() or x.is_complex()):
         x.copy_(_mean(scatter, x, index, updates, include_self))
     else:
-        wide = _terms(x) if reduction in ("add", "mul") else _numbers(x)
+        wide = _numbers(x) if reduction in ("min", "max") else _terms(x)
         _write(scatter, wide, index, updates.to(wide.dtype), reduction, include_self)
         if wide is not x:
             x.copy_(wide)
 
 
 def _mean(scatter: Any, x: Tensor, index: Tensor, updates: Tensor, include_self: bool) -> Tensor:
-    """Scatter by means as PyTorch has them: sums and counts of small integers wrap."""
+    """Scatter by means of integers as PyTorch has them: sums and counts of small ones wrap."""
     counts = torch.zeros_like(x, dtype=torch.int64)
     _write(scatter, counts, index, counts.new_ones(()), "add", True)
-    total, parts = _terms(x).clone(), counts + include_self
+    total, parts = _numbers(x).clone(), (counts + include_self).to(x.dtype)
     _write(scatter, total, index, updates.to(total.dtype), "add", include_self)
-    if x.is_floating_point() or x.is_complex():
-        means = total / parts.clamp(min=1)
-    else:
-        parts = parts.to(x.dtype)
-        means = torch.div(total, parts.masked_fill(parts == 0, 1), rounding_mode="floor")
-    return torch.where(counts > 0, means.to(x.dtype), x)  # others keep their bits
+    means = torch.div(total, parts.masked_fill(parts == 0, 1), rounding_mode="floor")
+    return torch.where(counts > 0, means.to(x.dtype), x)
 
 
 # Along an axis, as torch.scatter has it: an index for each update.
