@@ -54,7 +54,7 @@ ONLY_IN = {
     "igraph": {"drawing"},
     "matplotlib": set(),
     "cupy": {"functions"},
-    "ml_dtypes": {"libraries"},
+    "ml_dtypes": {"libraries", "onnx"},
     "PIL": {"models", "pydirectml"},
     "scipy": set(),
     "pandas": set(),
