@@ -6,12 +6,11 @@
 //   rounds       n <= 128, k <= 32: a warp a row, the best of the lanes' best, k times.
 //   short        n <= 8192: a row in the registers of a block; a bound from the threads' maxima,
 //                or all.
-//   long         k <= 4096: a bound from a sample, one reading that collects what reaches it,
-//                several blocks a row if rows are few, whose results are rows to choose from again.
-//   cooperative  few rows of 65536 and more: one launch, whose blocks make one bound for a row.
+//   select       longer ones: a bound from a sample, one reading that collects what reaches it, an
+//                order of the list; a block a row, or several, if rows are few (top_k_select.cu).
 //   columns      rows side by side in memory: exact, tile by tile, then as rows.
-//   pick         larger k: the k-th key by counting digits, a packing, then
-//   sort         a radix sort of keys and places; of whole rows when k is a good part of n.
+//   sort         more than the list of select holds: what it picks, or whole rows when k is a good
+//                part of n, by a radix sort of keys and places.
 //   prepare      keys made beforehand, for orders that the kernels do not have.
 //
 // Rows may have lengths: a block or a warp reads that of its row, and makes its own plan of a
@@ -67,6 +66,8 @@ bool describe(const TopKPlan& plan, const void* input, void* values, void* indic
   to = of_lengths;
   to.sorted = plan.sorted;
   to.fill = plan.fill;
+  to.nan_last = plan.nan_last && plan.largest && is_float_type(plan.input.type);
+  to.last_first = plan.last_first;
   to.rows = rows.count();
   to.n = scalar ? 1 : layout.sizes[plan.axis];
   to.k = plan.k;
@@ -110,34 +111,6 @@ void describe_lengths(const TopKPlan& plan, const void* lengths, Rows& to, Queue
   to.unsigned_lengths = !is_signed_type(plan.lengths.type);
 }
 
-// Whether the kernels have another order than the plan.
-bool needs_keys(const TopKPlan& plan) {
-  return plan.last_first || (plan.nan_last && plan.largest && is_float_type(plan.input.type));
-}
-
-// Selects from packed rows.
-void select(const TopKPlan& plan, Job job, Queue& queue) {
-  if (!needs_keys(plan)) return choose(job, queue);
-  Rows& rows = job.rows;
-  rows.from_end = plan.last_first;
-  void* const keys = queue.scratch(rows.rows * rows.n * job.width);
-  void* places = nullptr;
-  rows.wide_places = rows.n >= kWide;
-  if (rows.from_end) places = queue.scratch(rows.rows * rows.n * (rows.wide_places ? 8 : 4));
-  Function& kernel = queue.function("top_k_prepare", "top_k_prepare",
-                                    {{"width", job.width}, {"is_float", job.is_float}});
-  const bool nan_last = plan.nan_last && plan.largest && job.is_float != 0;
-  const Int tiles = (rows.n + 1023) / 1024;
-  queue.launch(kernel, {max_blocks(rows.rows * tiles)}, {256}, 0, rows, keys, places,
-               rows.wide_places ? 1 : 0, nan_last ? 1 : 0, tiles);
-  job.is_float = 0;
-  rows.flip = 1ull << (8 * job.width - 1);
-  rows.source = static_cast<const char*>(keys);
-  rows.places = places;
-  rows.ordered = true;
-  choose(job, queue);
-}
-
 }  // namespace
 }  // namespace selection
 
@@ -148,8 +121,8 @@ void top_k(const TopKPlan& plan, const void* input, void* values, void* indices,
   selection::describe_lengths(plan, lengths, of_lengths, queue);
   selection::Job job;
   if (selection::describe(plan, input, values, indices, of_lengths, job)) {
-    if (job.rows.stride == job.width) return selection::select(plan, job, queue);
-    if (!selection::needs_keys(plan) && selection::columns(job, queue)) return;
+    if (job.rows.stride == job.width) return selection::choose(job, queue);
+    if (selection::columns(job, queue)) return;
     TopKPlan packed = plan;
     packed.input.layout =
         selection::packed_rows(plan.input.layout, plan.axis, plan.input.element_size);
@@ -157,7 +130,7 @@ void top_k(const TopKPlan& plan, const void* input, void* values, void* indices,
     copy_elements(packed.input.layout, copy, plan.input.layout, input, plan.input.element_size,
                   queue);
     if (selection::describe(packed, copy, values, indices, of_lengths, job))
-      return selection::select(plan, job, queue);
+      return selection::choose(job, queue);
   }
   // All three packed, as rows of one dimension.
   TopKPlan packed = plan;
@@ -171,7 +144,7 @@ void top_k(const TopKPlan& plan, const void* input, void* values, void* indices,
   copy_elements(packed.input.layout, copies[0], plan.input.layout, input, plan.input.element_size,
                 queue);
   selection::describe(packed, copies[0], copies[1], copies[2], of_lengths, job);
-  selection::select(plan, job, queue);
+  selection::choose(job, queue);
   copy_elements(plan.values.layout, values, packed.values.layout, copies[1],
                 plan.values.element_size, queue);
   copy_elements(plan.indices.layout, indices, packed.indices.layout, copies[2],
@@ -198,16 +171,9 @@ std::vector<Variant> top_k_variants() {
           add("top_k_short",
               {{"threads", threads}, {"small_k", 1}, {"per_thread", per_thread}, {"full", full}});
       }
-    for (Int smallest = 0; smallest <= (is_float != 0 ? 1 : 0); ++smallest) {
-      for (const char* const source : {"top_k_long", "top_k_cooperative"})
-        add(source, {{"smallest", smallest}, {"threads", 512}, {"blocks", 2}, {"unroll", 4}});
-      add("top_k_long", {{"smallest", smallest}, {"threads", 256}, {"blocks", 4}, {"unroll", 4}});
-    }
     add("top_k_columns", {{"per_thread", width == 8 ? 8 : 16}});
-    for (const Int wide : {0, 1}) {
-      add("top_k_sort", {{"wide", wide}});
-      add("top_k_pick", {{"wide", wide}});
-    }
+    for (const Int team : {0, 1, 2, 3, 4}) add("top_k_select", {{"team", team}});
+    for (const Int wide : {0, 1}) add("top_k_sort", {{"wide", wide}});
   }
   return variants;
 }

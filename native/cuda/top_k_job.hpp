@@ -6,10 +6,8 @@
 
 namespace anydml::cuda::selection {
 
-using anydml::top_k::Cooperation;
 using anydml::top_k::Parts;
 using anydml::top_k::Rows;
-using anydml::top_k::Sampling;
 
 constexpr Int kMaxBlocks = Int{1} << 30;  // of a launch; the kernels go on from there
 constexpr Int kWide = Int{1} << 32;       // axes from here on have places of 64 bits
@@ -32,13 +30,28 @@ inline Int power_of_two(Int minimum) {
   return size;
 }
 
+// Bytes of a candidate: a key and a place.
+inline Int item_size(int width) { return width == 8 ? 16 : 8; }
+
 // Rows of packed keys, by the size of a row and of k.
 void choose(const Job& job, Queue& queue);
+
+// Long rows, several blocks a row. `list_capacity`: the largest k that `select` takes, in rows of
+// fewer than kWide elements.
+Int list_capacity(const Job& job, Queue& queue);
+void select(const Job& job, Queue& queue);
+// The k elements of some rows: as pairs of the complement of the key and the place, in the order of
+// places (descending where the last of equals goes first); or into the results if these are by
+// place.
+void pick(const Job& job, Int first_row, Int count, void* keys, void* places, bool wide,
+          Queue& queue);
 
 // Rows along a strided axis whose starts are neighbours in memory. False: the case does not apply.
 bool columns(const Job& job, Queue& queue);
 
-// Whole rows, or what was picked of them, sorted.
+// Whole rows, or what is picked of them, sorted. Picking knows all orders, a whole row's sort only
+// that of packed keys.
+bool picks(const Rows& rows);
 void sort(const Job& job, Queue& queue);
 
 }  // namespace anydml::cuda::selection

@@ -232,8 +232,13 @@ struct settings { /* CUlaunchConfig */
   unsigned attribute_count;
 };
 int cuLaunchKernelEx(const struct settings* s, void* function, void** arguments, void** extra) {
-  if (s->attribute_count != 1 || s->attributes[0] != 6 || s->attributes[2] != 1) return 1;
-  note("behind");
+  if (s->attribute_count != 1) return 1;
+  if (s->attributes[0] == 4 && s->attributes[2] > 1 && s->grid[0] % s->attributes[2] == 0)
+    note("cluster");
+  else if (s->attributes[0] == 6 && s->attributes[2] == 1)
+    note("behind");
+  else
+    return 1;
   return cuLaunchKernel(function, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1],
                         s->block[2], s->shared, s->stream, arguments, extra);
 }

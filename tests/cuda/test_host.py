@@ -362,14 +362,14 @@ operands = [
 ]
 given = dict(axis=axis, k=8, largest=True)
 cuda.CudaKernels(0, 0).execute("top_k", operands[:1], operands[1:], given, True, 1)
-print([line.split(" stream")[0] for line in log() if line[:3] in ("coo", "beh", "lau")])
+print([line.split(" stream")[0] for line in log() if line[:3] in ("coo", "clu", "beh", "lau")])
 """
 
 
 class TestWaysToLaunch:
-    def test_few_long_rows_take_one_launch_that_is_cooperative(self, with_stubs):
+    def test_few_long_rows_take_one_launch_of_clusters(self, with_stubs):
         out = with_stubs(TOP_K.format(sizes=(1, 1, 1, 1 << 17), axis=3))
-        assert out == "['cooperative', 'launch top_k_cooperative 8x1 512']\n"
+        assert out == "['cluster', 'launch top_k_select 2x1 1024']\n"
 
     def test_what_chooses_among_parts_follows_closely(self, with_stubs):
         out = with_stubs(TOP_K.format(sizes=(1, 1, 16384, 32), axis=2))

@@ -31,10 +31,12 @@ struct MemoryPoolProperties {
 
 // CUlaunchAttribute and CUlaunchConfig.
 struct LaunchAttribute {
-  int id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  int id;
   int padding = 0;
-  int value[16] = {1};
+  unsigned value[16] = {};
 };
+constexpr int kDependentLaunch = 6;   // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+constexpr int kClusterDimension = 4;  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 struct LaunchSettings {
   unsigned grid[3], block[3], shared;
   CUstream stream;

@@ -131,19 +131,25 @@ int Queue::resident(Function& function, unsigned threads, unsigned shared) {
 }
 
 void Queue::allow_shared(Function& function, unsigned shared) {
-  if (shared <= 48u * 1024 || shared <= function.dynamic_shared) return;
+  // Without asking, 48 KiB less what the kernel declares.
+  if (shared <= 32u * 1024 || shared <= function.dynamic_shared) return;
   const Driver& cuda = driver();
   cuda.check(cuda.cuFuncSetAttribute(function.handle, kDynamicShared, static_cast<int>(shared)),
              "cuFuncSetAttribute");
   function.dynamic_shared = shared;
 }
 
+bool Queue::has_clusters() const { return device_.facts.major >= 9; }
+
 void Queue::launch_with(Function& function, Dim grid, Dim block, unsigned shared, void** arguments,
-                        Way way) {
+                        Way way, unsigned cluster) {
   const Driver& cuda = driver();
   allow_shared(function, shared);
-  if (way == Way::dependent && device_.facts.major >= 9 && !captured()) {
-    LaunchAttribute attribute;
+  const bool dependent = way == Way::dependent && device_.facts.major >= 9 && !captured();
+  if (dependent || cluster > 1) {
+    LaunchAttribute attribute{dependent ? kDependentLaunch : kClusterDimension};
+    attribute.value[0] = dependent ? 1 : cluster;
+    attribute.value[1] = attribute.value[2] = dependent ? 0 : 1;
     const LaunchSettings settings{
         {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream_, &attribute, 1};
     cuda.check(cuda.cuLaunchKernelEx(&settings, function.handle, arguments, nullptr),

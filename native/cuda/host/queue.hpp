@@ -112,6 +112,14 @@ class Queue {
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     launch_with(function, grid, block, shared, pointers, Way::dependent);
   }
+  // A launch in clusters of blocks, which run at the same time on neighbouring multiprocessors.
+  bool has_clusters() const;
+  template <class... Arguments>
+  void launch_cluster(Function& function, Dim grid, Dim block, unsigned shared, unsigned size,
+                      Arguments... arguments) {
+    void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
+    launch_with(function, grid, block, shared, pointers, Way::alone, size);
+  }
   // The number of blocks of this function that one multiprocessor runs at a time.
   int resident(Function& function, unsigned threads, unsigned shared);
 
@@ -133,7 +141,7 @@ class Queue {
   enum class Way { alone, cooperative, dependent };
   void allow_shared(Function& function, unsigned shared);
   void launch_with(Function& function, Dim grid, Dim block, unsigned shared, void** arguments,
-                   Way way = Way::alone);
+                   Way way = Way::alone, unsigned cluster = 1);
 
   Device& device_;
   void* stream_;

@@ -257,10 +257,10 @@ __device__ inline void sort(Item* items, int size) {
 }
 
 // The k greatest of the first `count` items of the list, each given to write(rank, item), greatest
-// first if `ordered`; if not `by_key`, in the order of index_of(item), which takes the place of the
-// key. The list has capacity for the next power of two.
+// first; if not `by_key`, in the order of index_of(item), which takes the place of the key. The
+// list has capacity for the next power of two.
 template <class Write, class IndexOf>
-__device__ void finish(int count, int k, bool ordered, bool by_key, unsigned n, const Write& write,
+__device__ void finish(int count, int k, bool by_key, unsigned n, const Write& write,
                        const IndexOf& index_of) {
   Item* const items = list();
   const int me = static_cast<int>(threadIdx.x);
@@ -271,7 +271,7 @@ __device__ void finish(int count, int k, bool ordered, bool by_key, unsigned n, 
   // first.
   const bool much =
       count > kMaxRanked && (size > 2 * result_size || (size > result_size && size >= 2048));
-  if (count > k && (much || !ordered || !by_key)) {
+  if (count > k && (much || !by_key)) {
     cut(count, k, n);
     count = k;
     size = result_size;
@@ -282,28 +282,26 @@ __device__ void finish(int count, int k, bool ordered, bool by_key, unsigned n, 
       items[i] = Candidate::make(static_cast<Key>(~index_of(items[i])), Candidate::back(items[i]));
     __syncthreads();
   }
-  if (ordered) {
-    for (int i = count + me; i < size; i += kThreads) items[i] = Candidate::make(0, 0);
-    if (count <= kMaxRanked) {
-      // Several threads an item, each comparing with some of the others.
-      const int shares = kThreads / size > 0 ? kThreads / size : 1, share = me / size;
-      const int i = me & (size - 1), length = size / shares;
-      if (me < kMaxRanked) state.ranks[me] = 0;
-      __syncthreads();
-      const Item mine = items[i];
-      if (share < shares && i < count) {
-        int rank = 0;
+  for (int i = count + me; i < size; i += kThreads) items[i] = Candidate::make(0, 0);
+  if (count <= kMaxRanked) {
+    // Several threads an item, each comparing with some of the others.
+    const int shares = kThreads / size > 0 ? kThreads / size : 1, share = me / size;
+    const int i = me & (size - 1), length = size / shares;
+    if (me < kMaxRanked) state.ranks[me] = 0;
+    __syncthreads();
+    const Item mine = items[i];
+    if (share < shares && i < count) {
+      int rank = 0;
 #pragma unroll 4
-        for (int other = share * length; other < (share + 1) * length; ++other)
-          rank += Candidate::above(items[other], mine) ? 1 : 0;
-        atomicAdd(&state.ranks[i], rank);
-      }
-      __syncthreads();
-      if (share == 0 && i < count) items[state.ranks[i]] = mine;
-      __syncthreads();
-    } else {
-      sort(items, size);
+      for (int other = share * length; other < (share + 1) * length; ++other)
+        rank += Candidate::above(items[other], mine) ? 1 : 0;
+      atomicAdd(&state.ranks[i], rank);
     }
+    __syncthreads();
+    if (share == 0 && i < count) items[state.ranks[i]] = mine;
+    __syncthreads();
+  } else {
+    sort(items, size);
   }
 #pragma unroll 1
   for (int i = me; i < k; i += kThreads) {

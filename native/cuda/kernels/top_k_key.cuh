@@ -44,11 +44,22 @@ constexpr int kKeyBits = 8 * W;
 constexpr Raw kSign = static_cast<Raw>(Raw(1) << (8 * W - 1));
 constexpr Raw kMaxRaw = static_cast<Raw>(~Raw(0));
 
-__device__ inline Key key_of(Raw bits, Raw flip) {
+using Flip = Order::Flip;
+
+__device__ inline Key make_key(Raw bits, const Flip& flip) {
   return static_cast<Raw>(static_cast<Raw>(Order::key(bits, flip)) ^ kSign);
 }
+__device__ inline Key key_of(Raw bits, Raw flip) { return make_key(bits, flip); }
 
-// The bits that have this key; of several (zeros, NaN) none, and false.
+__device__ inline Flip flip_of(const Rows& rows) {
+#if ANYDML_is_float != 0
+  return {static_cast<Raw>(rows.flip), rows.nan_last};
+#else
+  return static_cast<Raw>(rows.flip);
+#endif
+}
+
+// The bits that have this key; of several (zeros, NaN, which may have the key 0) none, and false.
 __device__ inline bool bits_of(Key key, Raw flip, Raw* bits) {
   const Raw ordered = static_cast<Raw>(static_cast<Raw>(key) ^ kSign ^ flip);
   if constexpr (!kFloat) {
@@ -56,7 +67,21 @@ __device__ inline bool bits_of(Key key, Raw flip, Raw* bits) {
     return true;
   } else {
     *bits = ordered & kSign ? static_cast<Raw>(kSign | static_cast<Raw>(~ordered + 1)) : ordered;
-    return ordered != 0 && ordered != static_cast<Raw>(~kSign);
+    return static_cast<Raw>(ordered & ~kSign) != 0 && ordered != static_cast<Raw>(~kSign);
+  }
+}
+
+// An element of 16 bytes.
+template <int Width>
+__device__ inline Raw element(const uint4& x, int i) {
+  if constexpr (Width == 8) {
+    const unsigned low = i == 0 ? x.x : x.z, high = i == 0 ? x.y : x.w;
+    return static_cast<Raw>(low | static_cast<unsigned long long>(high) << 32);
+  } else {
+    constexpr int kElementsPerWord = 4 / Width;
+    const int word = i / kElementsPerWord;
+    const unsigned bits = word == 0 ? x.x : word == 1 ? x.y : word == 2 ? x.z : x.w;
+    return static_cast<Raw>(bits >> (8 * Width * (i % kElementsPerWord)));
   }
 }
 

@@ -6,9 +6,8 @@ using namespace anydml::top_k;
 
 // keys: [row][n], of which each row has its length; places as well, if positions descend.
 extern "C" __global__ void __launch_bounds__(256)
-    top_k_prepare(const __grid_constant__ Rows rows, Raw* keys, void* places, int wide_places,
-                  int nan_last, long long tiles) {
-  const Raw flip = static_cast<Raw>(rows.flip);
+    top_k_prepare(const __grid_constant__ Rows rows, Raw* keys, void* places, long long tiles) {
+  const Flip flip = flip_of(rows);
   for (long long task = blockIdx.x; task < rows.rows * tiles; task += gridDim.x) {
     const long long row = task / tiles, begin = (task - row * tiles) * 1024;
     const RowOffsets at = offsets_of(rows, row);
@@ -17,11 +16,10 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int j = 0; j < 4; ++j) {
       const long long i = begin + j * 256 + threadIdx.x, to = row * rows.n + i;
       if (i >= at.length) continue;
-      const long long place = rows.from_end ? at.length - 1 - i : i;
-      const Key key = key_of(elements[place], flip);
-      keys[to] = nan_last != 0 && key == kMaxRaw ? Raw(0) : static_cast<Raw>(key);
+      const long long place = rows.last_first ? at.length - 1 - i : i;
+      keys[to] = static_cast<Raw>(make_key(elements[place], flip));
       if (places == nullptr) continue;
-      if (wide_places != 0)
+      if (rows.wide_places)
         static_cast<long long*>(places)[to] = place;
       else
         static_cast<unsigned*>(places)[to] = static_cast<unsigned>(place);

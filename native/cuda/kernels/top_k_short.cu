@@ -53,7 +53,7 @@ __device__ __noinline__ void finish_row(const Rows& rows, long long row, int cou
     return place_of(rows, row, ~Candidate::back(item));
   };
   finish(
-      count, static_cast<int>(rows.k), true, rows.sorted, static_cast<unsigned>(rows.n),
+      count, static_cast<int>(rows.k), rows.sorted, static_cast<unsigned>(rows.n),
       [&](int r, const Item& item) {
         write_result(rows, at, r, Candidate::key(item), index_of(item), flip);
       },

@@ -23,22 +23,4 @@ struct Sort {
   int shift;
 };
 
-// Selection before sorting: finds the key of which `need` equal ones are wanted, and all greater
-// ones. A step counts the digit at `shift` of the keys that agree with the digits known so far.
-struct Choice {
-  unsigned long long key;  // of TOP_K, not complemented
-  long long need;
-};
-struct Pick {
-  long long first_row, tiles;
-  const void* keys;  // complements, made by the first step
-  void* key_buffer;
-  Choice* choices;  // one a row
-  void* histogram;  // [row][256]
-  void* counts;     // [row][2][tiles]: greater, equal
-  void* to_keys;
-  void* to_places;
-  int shift;
-};
-
 }  // namespace anydml::top_k

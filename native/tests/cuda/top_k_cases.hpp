@@ -219,6 +219,8 @@ struct Case {
   Fill fill = Fill::random;
   DataType index = DataType::int64;
   Strides strides = Strides::packed;
+  bool sorted = true, nan_last = false, last_first = false;
+  bool lengths = false;  // of rows, some of them 0, negative or too large
 
   std::string words() const {
     std::string text = std::string(type->name) + " sizes";
@@ -226,22 +228,39 @@ struct Case {
     return text + " axis " + std::to_string(axis) + " k " + std::to_string(k) +
            (largest ? " largest " : " smallest ") + kFills[static_cast<int>(fill)] + " index " +
            std::to_string(static_cast<int>(index)) + " strides " +
-           std::to_string(static_cast<int>(strides));
+           std::to_string(static_cast<int>(strides)) + (sorted ? "" : " unsorted") +
+           (nan_last ? " nan last" : "") + (last_first ? " last first" : "") +
+           (lengths ? " lengths" : "");
   }
 };
 
 // The operands of a case, and copies of them on the device.
 struct Operands {
   Operand input, values, indices;
+  std::vector<Int> lengths;
   TopKPlan plan;
 
   Operands(Random& random, const Case& c)
       : input(random, c.sizes, c.type->type, c.type->width, c.strides, Role::input),
         values(random, out_sizes(c), c.type->type, c.type->width, c.strides, Role::output),
         indices(random, out_sizes(c), c.index, index_width(c), c.strides, Role::output),
-        plan{input.tensor, values.tensor, indices.tensor, c.axis, c.k, c.largest} {
+        plan{input.tensor, values.tensor, indices.tensor, c.axis,      c.k,
+             c.largest,    c.sorted,      c.nan_last,     c.last_first} {
     input.set(*c.type, c.fill, c.axis, random.bits());
+    if (!c.lengths) return;
+    plan.fill = random.bits();
+    plan.lengths.type = DataType::int64;
+    plan.lengths.element_size = 8;
+    const Int n = c.sizes[static_cast<std::size_t>(c.axis)];
+    for (std::size_t i = 0; i < c.sizes.size(); ++i)
+      if (static_cast<int>(i) != c.axis) plan.lengths.layout.push(c.sizes[i], 0);
+    set_packed_strides(plan.lengths.layout, 8);
+    for (Int row = 0; row < plan.lengths.layout.count(); ++row)
+      lengths.push_back(random.chance(0.2)   ? random.between(-2, 2)
+                        : random.chance(0.3) ? n + random.between(-2, 2)
+                                             : random.between(0, n));
   }
+  const void* lengths_data() const { return lengths.empty() ? nullptr : lengths.data(); }
 
   static int index_width(const Case& c) {
     return c.index == DataType::uint32 || c.index == DataType::int32 ? 4 : 8;

@@ -35,13 +35,15 @@ void check(cuda::Device& device, Operands& operands, const Case& c) {
   const DeviceMemory input(operands.input.bytes.data(), operands.input.bytes.size());
   const DeviceMemory values(operands.values.bytes.data(), operands.values.bytes.size());
   const DeviceMemory indices(operands.indices.bytes.data(), operands.indices.bytes.size());
+  const DeviceMemory lengths(operands.lengths.data(), operands.lengths.size() * sizeof(Int));
   {
     cuda::Queue queue(device, nullptr);
     cuda::top_k(operands.plan, input.data() + operands.input.origin,
                 values.data() + operands.values.origin, indices.data() + operands.indices.origin,
-                queue);
+                queue, operands.lengths.empty() ? nullptr : lengths.data());
   }
-  operands.plan.run(operands.input.data(), operands.values.data(), operands.indices.data(), 4);
+  operands.plan.run(operands.input.data(), operands.values.data(), operands.indices.data(), 4,
+                    operands.lengths_data());
   std::vector<unsigned char> got(operands.values.bytes.size());
   values.read(got.data());
   compare(operands.values.bytes, got, operands.values, "values", c);
@@ -57,11 +59,11 @@ void check(cuda::Device& device, Random& random, const Case& c) {
 }
 
 // The places that a block samples of n elements that begin at a multiple of 16 bytes.
-std::vector<Int> sampled_places(Int n, int width, uint32_t salt, Int strata = 512) {
+std::vector<Int> sampled_places(Int n, int width, uint32_t salt) {
   const Int vector = 16 / width, vectors = n / vector,
             sampled_per_vector = std::min<Int>(vector, 4);
   std::vector<Int> places;
-  for (Int stratum = 0; stratum < strata; ++stratum) {
+  for (Int stratum = 0; stratum < 512; ++stratum) {
     const Int begin = stratum * vectors / 512, size = (stratum + 1) * vectors / 512 - begin;
     uint32_t x = static_cast<uint32_t>(stratum) + salt;
     x ^= x >> 16;
@@ -75,43 +77,24 @@ std::vector<Int> sampled_places(Int n, int width, uint32_t salt, Int strata = 51
   return places;
 }
 
-// Adversarial rows for the sample, so that the bound is far too low or too high.
+// Adversarial rows for the sample of top_k_select, so that the bound is far too low or too high.
 void fool(cuda::Device& device, Random& random, const Type& type) {
+  constexpr Int kRows = 140;
   for (int way = 0; way < 6; ++way) {
-    Case c{{1, 50000}, 1, way % 2 == 0 ? 50 : 900, true, &type};
+    Case c{{kRows, 50000}, 1, way % 2 == 0 ? 50 : 900, true, &type};
     c.fill = way < 4 ? Fill::random : Fill::ascending;
     Operands operands(random, c);
     operands.input.origin = 64;
     operands.input.set(type, c.fill, 1, random.bits());
-    for (const uint32_t salt : {0u, 0x5A5A5A5Au}) {
-      if (salt != 0 && way < 2) continue;
-      for (const Int place : sampled_places(50000, type.width, salt)) {
-        const uint64_t value = way == 2 || way == 3 ? bits_of(type, 3.9) : bits_of(type, -3.9);
-        std::memcpy(operands.input.data() + place * type.width, &value,
-                    static_cast<std::size_t>(type.width));
+    const uint64_t value = bits_of(type, way == 2 || way == 3 ? 3.9 : -3.9);
+    for (Int row = 0; row < kRows; ++row)
+      for (const uint32_t salt : {0u, 0x5A5A5A5Au}) {
+        if (salt != 0 && way < 2) continue;
+        for (const Int place :
+             sampled_places(50000, type.width, static_cast<uint32_t>(row) * 7919u ^ salt))
+          std::memcpy(operands.input.data() + (row * 50000 + place) * type.width, &value,
+                      static_cast<std::size_t>(type.width));
       }
-    }
-    check(device, operands, c);
-  }
-}
-
-// The same for a row that several blocks sample: a bound that all reach, once and twice, and one
-// that fewer than k reach.
-void mislead_sampling(cuda::Device& device, Random& random, const Type& type) {
-  constexpr Int kSegments = 12, kLength = 16672;
-  for (int way = 0; way < 6; ++way) {
-    Case c{{kSegments * kLength}, 0, way % 3 == 0 ? 50 : 250, true, &type};
-    c.fill = way < 3 ? Fill::random : Fill::ascending;
-    const bool is_partial = way % 3 == 2;
-    Operands operands(random, c);
-    operands.input.origin = 64;
-    operands.input.set(type, c.fill, 0, random.bits());
-    const uint64_t value = bits_of(type, is_partial ? 3.9 : -3.9);
-    for (Int segment = 0; segment < (is_partial ? 8 : kSegments); ++segment)
-      for (const Int place : sampled_places(
-               kLength, type.width, static_cast<uint32_t>(segment) * 7919u, is_partial ? 7 : 512))
-        std::memcpy(operands.input.data() + (segment * kLength + place) * type.width, &value,
-                    static_cast<std::size_t>(type.width));
     check(device, operands, c);
   }
 }
@@ -121,6 +104,10 @@ Case random_case(Random& random, const Type& type) {
   c.fill = static_cast<Fill>(random.between(0, static_cast<Int>(Fill::count_) - 1));
   const DataType indices[] = {DataType::uint32, DataType::uint64, DataType::int64, DataType::int32};
   c.index = indices[random.between(0, 3)];
+  c.sorted = random.chance(0.7);
+  c.nan_last = random.chance(0.3);
+  c.last_first = random.chance(0.3);
+  c.lengths = random.chance(0.3);
   c.strides = random_strides(random);
   constexpr Int kMax = 300000;
   Int n = 1, rows = 1;
@@ -132,7 +119,7 @@ Case random_case(Random& random, const Type& type) {
   } else if (kind <= 5) {
     n = random.between(129, 8300), rows = random.between(1, 40);
   } else if (kind <= 7) {
-    n = random.between(8000, 70000), rows = random.between(1, 5);
+    n = random.between(8000, 70000), rows = random.between(1, random.chance(0.3) ? 40 : 5);
   } else if (kind == 8) {
     n = random.between(65000, 280000);
   } else {
@@ -140,7 +127,7 @@ Case random_case(Random& random, const Type& type) {
   }
   rows = std::max<Int>(std::min(rows, kMax / n), 1);
   c.k = random.chance(0.5)   ? random.between(1, std::min<Int>(n, 40))
-        : random.chance(0.4) ? random.between(1, std::min<Int>(n, 5000))
+        : random.chance(0.5) ? random.between(1, std::min<Int>(n, 9000))
         : random.chance(0.2) ? n
                              : random.between(1, n);
   // The rows in some dimensions, mostly few.
@@ -164,8 +151,7 @@ void generated(cuda::Device& device, uint64_t seed, double seconds, int only) {
   for (const Type& type : kTypes) {
     if (only >= 0 && only != number++) continue;
     if (shortening() == 0) fool(device, random, type);
-    mislead_sampling(device, random, type);
-    // Results of segments that are rows to choose from, more than once: equals stay in order.
+    // Equals of the k-th key in several blocks.
     for (const Fill fill : {Fill::few_values, Fill::repeated})
       for (const Int k : {1000, 1982})
         for (const Int n : {Int{204186}, Int{1} << 22}) {
@@ -180,6 +166,11 @@ void generated(cuda::Device& device, uint64_t seed, double seconds, int only) {
           Case c{std::move(sizes), axis, k, largest, &type};
           c.fill = static_cast<Fill>(fill);
           check(device, random, c);
+          c.sorted = random.chance(0.5);
+          c.nan_last = random.chance(0.5);
+          c.last_first = random.chance(0.5);
+          c.lengths = random.chance(0.5);
+          check(device, random, c);
         };
         at({300, 9}, 1, 2);
         at({100, 128}, 1, 8);
@@ -189,6 +180,8 @@ void generated(cuda::Device& device, uint64_t seed, double seconds, int only) {
         at({2, 150000}, 1, 500);
         at({2, 150000}, 1, 100);
         at({40000}, 0, 4096);
+        at({140, 20000}, 1, 3000);
+        at({3, 100000}, 1, 8192);
         at({1, 120000}, 1, 60000);
         at({1, 120000}, 1, 9000);
         at({5000, 40}, 0, 7);
