@@ -297,11 +297,10 @@ void run(const ScatterPlan* elements, Job& job, Queue& queue) {
     return queue.publish_report(report);
   }
   bool published = false;
-  const bool done =
-      job.mean == Mean::no &&
-      ((elements != nullptr && by_lines(*elements, job, report, queue, published)) ||
-       by_few(job, report, queue, published) || by_sparse(job, report, queue, published) ||
-       by_winners(job, report, queue) || by_buckets(job, report, queue));
+  const bool done = job.mean == Mean::no &&
+                    ((elements != nullptr && by_lines(*elements, job, report, queue, published)) ||
+                     by_few(job, report, queue, published) || by_buckets(job, report, queue) ||
+                     by_sparse(job, report, queue, published) || by_winners(job, report, queue));
   if (!done) by_sorting(job, report, queue);
   if (!published) publish_output(job, report, queue);
 }
@@ -367,17 +366,19 @@ void scatter_nd(const ScatterNdPlan& plan, const void* input, const void* indice
 }
 
 std::vector<Variant> scatter_variants() {
-  std::vector<Variant> all{{"scatter_order", {}}};
+  std::vector<Variant> all;
   for (const DataType type : kIndexTypes)
-    for (const char* source : {"scatter_keys", "scatter_bin"})
+    for (const char* source : {"scatter_keys", "scatter_count"})
       all.push_back({source, {{"INDEX", static_cast<Int>(type)}}});
   for (Int size : {1, 2, 4, 8, 16}) {
     all.push_back({"scatter_sorted", {{"TYPE", 0}, {"SIZE", size}}});
     for (const char* source : {"scatter_copy", "scatter_few", "scatter_sparse", "scatter_rows"})
       all.push_back({source, {{"SIZE", size}}});
     if (size <= 8) {
-      all.push_back({"scatter_part", {{"SIZE", size}}});
-      all.push_back({"scatter_buckets", {{"TYPE", 0}, {"SIZE", size}}});
+      all.push_back({"scatter_append", {{"SIZE", size}, {"NUMBERED", size == 8}}});
+      if (size == 2 || size == 4)
+        all.push_back({"scatter_append", {{"SIZE", size}, {"NUMBERED", 1}}});
+      all.push_back({"scatter_bucket", {{"TYPE", 0}, {"SIZE", size}}});
       all.push_back({"scatter_ordered", {{"TYPE", 0}, {"SIZE", size}}});
     }
     for (Int wide : {0, 1})
@@ -394,7 +395,7 @@ std::vector<Variant> scatter_variants() {
       all.push_back({"scatter_sorted", reduced});
     }
     if (is_complex_type(facts.type)) continue;
-    all.push_back({"scatter_buckets", typed});
+    all.push_back({"scatter_bucket", typed});
     all.push_back({"scatter_ordered", typed});
     if (facts.size <= 4)
       all.push_back({"scatter_lines",

@@ -1,15 +1,13 @@
-// SCATTER and SCATTER_ND by a partition into buckets that fit shared memory: the passes of
-// scatter_bin.cu, scatter_part.cu and scatter_buckets.cu. Indices that are in order as they lie are
-// seen to before (scatter_ordered.cpp).
+// SCATTER and SCATTER_ND of single elements by buckets of neighbouring ones that fit shared memory:
+// moves, and what may be combined in any order. Indices that are in order as they lie are seen to
+// before (scatter_ordered.cpp).
 //
-//   bin      reads the indices, once: keys, and how many of each tile go into each bucket; whether
-//            keys ascend or descend
-//   offsets, begins: where each group of tiles begins in each bucket
-//   part     moves the updates there; not where keys are in order
-//   bucket   every element of the output once
-//   overfull   buckets of more updates than one block takes, by several
+//   count    reads the indices, once: keys, and how many updates each bucket has (scatter_count.cu)
+//   append   moves the updates to their buckets, in any order (scatter_append.cu)
+//   bucket   every element of the output once (scatter_bucket.cu)
+//   crowded  buckets of more updates than one block takes, by several
 //
-// Scratch: a key, a place and an element an update, and what crowded buckets need.
+// Scratch: a key and a record an update, and what crowded buckets need.
 #include <algorithm>
 
 #include "scatter_job.hpp"
@@ -17,8 +15,17 @@
 namespace anydml::cuda::scatter {
 namespace {
 
-constexpr Int kMinUpdates = 1 << 16;    // below which sorting is as good
-constexpr unsigned kMinBucketLog = 12;  // of the elements of a bucket
+// Of fewer updates, other ways take less time.
+constexpr Int kMinMoves = 100'000, kMinCombined = 1 << 16;
+// Buckets are as small as their number allows; large ones have room for one block only.
+constexpr Int kWantedBuckets = 1024;
+constexpr unsigned kMinBucketLog = 12, kUsualLog = 13;
+constexpr Int kSparse = 24;  // elements of an update, from which on these are put in place
+
+// Whether a list has the elements side by side, in whole units.
+bool is_packed(const Layout& layout, Int size, const void* data, Int unit) {
+  return layout.rank == 1 && layout.strides[0] == size && unit_of(data) >= unit;
+}
 
 }  // namespace
 
@@ -35,67 +42,84 @@ bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue) {
   if (job.slice_elements() != 1 || job.size != size || size > 8) return false;
   if (!moves && !in_any_order(job)) return false;
   if (!job.output.layout.packed(size) || !job.input.layout.packed(size)) return false;
-  const unsigned max_log = log_above(kBucketBytes / (size <= 4 ? 4 : 8));
-  if (count < kMinUpdates || count >= Int{1} << 31 || slices > Int{kMaxBuckets} << max_log)
+  if (count < (moves ? kMinMoves : kMinCombined) || count >= Int{1} << 31) return false;
+  const bool numbered = size == 8 || (!moves && is_float_type(job.type));
+  const Int cell = moves ? 4 : numbered ? 8 : 4, record = numbered ? 16 : 8;
+  const Int of_element = moves ? cell + size : cell;
+  Buckets of{};
+  of.bucket_log = std::clamp(log_above((slices + kWantedBuckets - 1) / kWantedBuckets),
+                             kMinBucketLog, kUsualLog);
+  if (slices > Int{kMaxBuckets} << kUsualLog) of.bucket_log = kMaxBucketLog;
+  while (of.bucket_log > kMinBucketLog && of_element << of.bucket_log > Int{queue.max_shared()})
+    --of.bucket_log;
+  of.buckets = blocks_for(slices, 1 << of.bucket_log);
+  const auto shared = static_cast<unsigned>(of_element << of.bucket_log);
+  unsigned append_threads = kAppendThreads, append_shared = 0;
+  const auto append_with = [&](unsigned threads) {
+    append_threads = threads;
+    append_shared = static_cast<unsigned>(Int{threads} * kAppendGroups * kGroup * (record + 2) +
+                                          8 * Int{of.buckets} + 8);
+  };
+  // Of many buckets, a larger tile has several updates of each.
+  append_with(of.buckets > 2 * kWantedBuckets ? kMaxAppendThreads : kAppendThreads);
+  if (append_shared > queue.max_shared()) append_with(kAppendThreads);
+  if (of.buckets > kMaxBuckets || std::max(shared, append_shared) > queue.max_shared())
     return false;
-  // Few buckets keep the updates of a tile together; of small outputs, as many as blocks can be.
-  const Int max_buckets = kMaxBuckets / 2;
-  Partition part;
-  part.order = nullptr;
-  part.count = static_cast<unsigned>(count);
-  part.slices = static_cast<unsigned>(slices);
-  part.bucket_log =
-      std::clamp(log_above((slices + max_buckets - 1) / max_buckets), kMinBucketLog, max_log);
-  part.buckets = blocks_for(slices, 1 << part.bucket_log);
-  const unsigned part_shared = part_bytes(size, part.buckets);
-  if (std::max(part_shared, kBucketBytes) > queue.max_shared()) return false;
-  part.order = by_order(job, queue);
-  part.tile = part_tile(size);
-  part.tiles = blocks_for(count, part.tile);
-  part.group = std::clamp(part.tiles / (4 * static_cast<unsigned>(queue.multiprocessors())), 1u,
-                          kMaxGroup / part.tile);
-  part.groups = blocks_for(part.tiles, part.group);
-  part.last_only = moves ? 1 : 0;
-  part.in_order = moves || is_float_type(job.type) ? 1 : 0;
-  part.keys = queue.scratch_of<unsigned>(count);
-  part.before = queue.scratch_of<unsigned short>(Int{part.tiles} * part.buckets);
-  part.counts = queue.scratch_of<unsigned>(Int{part.groups} * part.buckets);
-  part.totals = queue.scratch_of<unsigned>(part.buckets);
-  part.firsts = queue.scratch_of<unsigned>(part.buckets);
-  part.bucket_offsets = queue.scratch_of<unsigned>(part.buckets);
-  part.edges = queue.scratch_of<PartEdge>(part.groups);
-  part.state = queue.scratch_of<PartState>(1);
-  const Int overfull = count / kOverfullBucketSize,
-            capacity = count + Int{kUpdatesPerRead} * part.buckets;
-  part.pieces = queue.scratch_of<PartPiece>(2 * overfull + 1);
-  part.left = queue.scratch_of<unsigned>(overfull + 1);
-  part.maps = queue.scratch(overfull * map_bytes(!moves && is_float_type(job.type), size));
-  part.places = queue.scratch_of<unsigned short>(capacity);
-  part.values = queue.scratch(capacity * size);
-
-  Layout from = job.index_tuples, base = job.base;
+  of.count = static_cast<unsigned>(count);
+  of.slices = static_cast<unsigned>(slices);
+  of.span = numbered || !moves ? of.count : std::min(of.count, epoch_span(of.bucket_log));
+  of.epochs = blocks_for(count, of.span);
+  of.moves = moves ? 1 : 0;
+  of.in_place = moves && job.in_place && count < slices / kSparse ? 1 : 0;
+  Layout from = job.index_tuples, base = job.base, updates = job.update_tuples;
   Layout* both[2] = {&from, &base};
   collapse(both);
-  const Places updates = places_of(job.update_tuples);
-  const auto bin = [&](const char* entry) -> Function& {
-    return queue.function("scatter_bin", entry, {{"INDEX", static_cast<Int>(job.indices.type)}});
-  };
-  queue.launch(bin("scatter_bin"), {part.groups}, {kBinThreads}, 0, job.index_data,
-               places_of(from, &base), tuples_of(job), part, report);
-  queue.launch(bin("scatter_offsets"), {blocks_for(part.buckets, 32)}, {kBeginThreads}, 0, part);
-  queue.launch(bin("scatter_bucket_offsets"), {}, {kBeginThreads}, 0, part);
-  queue.launch(queue.function("scatter_part", "scatter_part", {{"SIZE", size}}), {part.tiles},
-               {part_threads(size)}, part_shared, job.update_data, updates, part);
-  const unsigned words = (size <= 4 ? 4u : 8u) << part.bucket_log;
+  Layout* only[1] = {&updates};
+  collapse(only);
+  of.packed = job.length == 1 && job.scales[0] == 1 && from.rank == 1 && base.strides[0] == 0 &&
+              is_packed(from, job.indices.element_size, job.index_data, 16);
+  of.packed_updates = is_packed(updates, size, job.update_data, size == 1 ? 8 : 16);
+  const Int bins = Int{of.buckets} * of.epochs, crowded = count / kCrowded;
+  const Int zeros = Int{sizeof(BucketState)} + bins * Int{sizeof(unsigned)};
+  of.state = static_cast<BucketState*>(queue.scratch(zeros));
+  of.counts = reinterpret_cast<unsigned*>(of.state + 1);
+  of.order = may_be_ordered(job) ? &of.state->order : nullptr;
+  of.offsets = queue.scratch_of<unsigned>(bins + 1);
+  of.keys = queue.scratch_of<unsigned>(count + kGroup);
+  of.pieces = queue.scratch_of<Piece>(2 * crowded + 1);
+  of.left = queue.scratch_of<unsigned>(crowded + 1);
+  of.slots = queue.scratch_of<unsigned>(of.buckets);
+  of.maps = queue.scratch((crowded * cell) << of.bucket_log);
+  of.records = queue.scratch(count * record);
+  queue.zero(of.state, zeros);
+
+  const Int groups = blocks_for(of.span, kGroup * kCountThreads);
+  const Int columns = std::clamp<Int>(queue.multiprocessors() / of.epochs, 1, groups);
+  Function& count_kernel = queue.function("scatter_count", "scatter_count",
+                                          {{"INDEX", static_cast<Int>(job.indices.type)}});
+  const Dim grid{static_cast<unsigned>(columns), of.epochs};
+  queue.launch(count_kernel, grid, {kCountThreads}, 4 * of.buckets, job.index_data,
+               places_of(from, &base), tuples_of(job), of, 0, report);
+  if (of.order != nullptr) {
+    put_in_order(job, of.order, queue);
+    queue.launch_dependent(count_kernel, grid, {kCountThreads}, 4 * of.buckets, job.index_data,
+                           places_of(from, &base), tuples_of(job), of, 1, report);
+  }
+  const Places places = places_of(updates);
+  queue.launch_dependent(
+      queue.function("scatter_append", "scatter_append", {{"SIZE", size}, {"NUMBERED", numbered}}),
+      {blocks_for(count, append_threads * kAppendGroups * kGroup)}, {append_threads}, append_shared,
+      job.update_data, places, of);
+  const Dim threads{of.bucket_log > kUsualLog ? max_bucket_threads(moves, size) : kBucketThreads};
   const auto bucket = [&](const char* entry, unsigned blocks) {
-    queue.launch(queue.function("scatter_buckets", entry,
-                                {{"TYPE", moves ? 0 : static_cast<Int>(job.type)}, {"SIZE", size}}),
-                 {blocks}, {kBucketThreads}, words, job.output_data, job.input_data,
-                 job.update_data, updates, part, static_cast<int>(job.reduction), report);
+    queue.launch_dependent(
+        queue.function("scatter_bucket", entry,
+                       {{"TYPE", moves ? 0 : static_cast<Int>(job.type)}, {"SIZE", size}}),
+        {blocks}, threads, shared, job.output_data, job.input_data, job.update_data, places, of,
+        static_cast<int>(job.reduction), report);
   };
-  bucket("scatter_bucket", part.buckets);
-  if (overfull > 0)
-    bucket("scatter_overfull_buckets", static_cast<unsigned>(queue.multiprocessors()));
+  bucket("scatter_bucket", of.buckets);
+  bucket("scatter_crowded", static_cast<unsigned>(2 * queue.multiprocessors()));
   return true;
 }
 

@@ -68,7 +68,8 @@ bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool&
 // From a map of the last update of each slice.
 bool by_winners(const Job& job, const BadIndexReport& report, Queue& queue);
 // Where indices are in order: what the device then knows, or null where it does not look.
-const Order* by_order(const Job& job, Queue& queue);
+bool may_be_ordered(const Job& job);
+void put_in_order(const Job& job, const Order* order, Queue& queue);
 // By buckets that fit shared memory: single elements of long packed outputs.
 bool by_buckets(const Job& job, const BadIndexReport& report, Queue& queue);
 // By sorting the keys: everything.

@@ -244,8 +244,8 @@ bool by_few(const Job& job, const BadIndexReport& report, Queue& queue, bool& pu
 
 bool by_sparse(const Job& job, const BadIndexReport& report, Queue& queue, bool& published) {
   // Of more updates, or of rows, other ways take less time.
-  constexpr Int kSlicesPerMark = 4, kMaxMarks = 1 << 20;
-  constexpr unsigned kBlocksToSettle = 4;  // of a multiprocessor
+  constexpr Int kSlicesPerMark = 4, kMaxMarks = 1 << 20;  // where buckets do not apply
+  constexpr unsigned kBlocksToSettle = 4;                 // of a multiprocessor
   const Int count = job.tuples(), slices = job.slices();
   if (job.reduction != Reduction::none || job.slice_out.rank > 1 || count >= kNoKey ||
       slices >= kNoKey)

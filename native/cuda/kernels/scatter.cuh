@@ -110,57 +110,53 @@ constexpr unsigned kClearedPerThread = 4;  // lines of 16 bytes
 constexpr unsigned kSettledPerThread = 4;  // updates of a thread at a time
 constexpr unsigned kCopiedLinesPerThread = 4;
 
-// A partition of updates by the high bits of their keys, into buckets of neighbouring elements that
-// fit shared memory. Blocks take tiles in their order, so that what they write lies side by side.
-constexpr unsigned kPartKeysPerThread = 16;
-// Threads, and updates, of a tile of elements of a size: the more, the longer the runs written.
-ANYDML_BOTH constexpr unsigned part_threads(int size) { return size <= 4 ? 1024 : 512; }
-ANYDML_BOTH constexpr unsigned part_tile(int size) {
-  return part_threads(size) * kPartKeysPerThread;
-}
-constexpr unsigned kMaxGroup = 1 << 16;  // updates that a block counts; a tile less fits 16 bits
-constexpr unsigned kBinThreads = 512;
-constexpr unsigned kMaxBuckets = 4096;
-constexpr unsigned kBinKeysPerThread = 4;  // keys of a thread at a time
-constexpr unsigned kBeginThreads = 1024;
-constexpr unsigned kBucketThreads = 1024;
-constexpr unsigned kBucketBytes = 1 << 17;  // of shared memory: a word an element
-constexpr unsigned kUpdatesPerRead = 8;     // of a thread, at once: buckets begin at such
-// Updates of a bucket for one block; of more, pieces of those.
-constexpr unsigned kOverfullBucketSize = 1 << 16;
-// Bytes of what several blocks know of a crowded bucket. Codes of floats that name an update of so
-// many need 64 bits.
-ANYDML_BOTH constexpr unsigned map_bytes(bool codes, int size) {
-  return codes && size <= 4 ? 2 * kBucketBytes : kBucketBytes;
-}
-
-// What is known of keys side by side.
-struct PartEdge {
-  unsigned first, last;  // keys
-  unsigned seen;         // kRises, kFalls, kEqual
-};
-constexpr unsigned kRises = 1, kFalls = 2, kEqual = 4;  // keys left out: all of them
-struct PartPiece {
-  unsigned bucket, slot, first;  // its number among crowded ones; its first update in the bucket
-};
-struct PartState {
-  unsigned seen;  // of all keys
-  unsigned pieces;
-};
+// What neighbouring keys show.
+constexpr unsigned kRises = 1, kFalls = 2, kEqual = 4;
 
 // Indices of one axis that ascend or descend, so that nothing needs to be moved.
 struct Order {
   unsigned looks;  // whether a sample of them is ordered
   unsigned seen;   // of all; kOutside where one is bad
 };
+// Updates of single elements on their way to buckets of neighbouring elements, which fit shared
+// memory (scatter_buckets.cpp).
+constexpr unsigned kGroup = 8;  // neighbouring updates of a thread
+constexpr unsigned kCountThreads = 1024;
+constexpr unsigned kAppendThreads = 512, kMaxAppendThreads = 1024;  // 1024 for many buckets
+constexpr unsigned kAppendGroups = 2;
+// A block of large buckets takes all shared memory of a multiprocessor.
+constexpr unsigned kBucketThreads = 512;
+ANYDML_BOTH constexpr unsigned max_bucket_threads(bool moves, int size) {
+  return moves && size < 8 ? 768 : 1024;
+}
+constexpr unsigned kMaxBuckets = 8192;
+constexpr unsigned kMaxBucketLog = 14;  // of the elements of a bucket
+// Updates of a bucket for one block; of more, pieces of those.
+constexpr unsigned kCrowded = 1 << 15;
+ANYDML_BOTH constexpr unsigned blocks_of_crowded(unsigned count) {
+  return (count + kCrowded - 1) / kCrowded;
+}
+struct Piece {
+  unsigned bucket, slot, first;  // its number among crowded ones; its first update in the bucket
+};
+struct BucketState {
+  unsigned counted, crowded, pieces, unused;  // blocks that have counted; crowded buckets
+  Order order;
+  unsigned unused_too[2];
+};
+// Numbers of updates that records without a number of their own tell apart.
+ANYDML_BOTH constexpr unsigned epoch_span(unsigned bucket_log) {
+  return kGroup << (32 - bucket_log);
+}
+
 constexpr unsigned kOutside = 8;
-constexpr unsigned kLookThreads = 1024;
+constexpr unsigned kCheckedPerThread = 8;      // lines of a thread at a time
 constexpr unsigned kLookIndicesPerThread = 4;  // indices side by side
 constexpr unsigned kOrderThreads = 256;
 constexpr unsigned kOrderBlocks = 8;     // of a multiprocessor
 constexpr unsigned kOrderPerThread = 4;  // lines, or updates, of a thread at a time
 struct InOrder {
-  Order* order;
+  const Order* order;
   int type;    // of the indices: DML_TENSOR_DATA_TYPE
   int once;    // only where no two are equal
   int copies;  // whether the input is another tensor than the output
@@ -168,34 +164,23 @@ struct InOrder {
   Offset update_step;  // bytes
 };
 
-struct Partition {
-  const Order* order;  // null: not checked
-  unsigned* keys;      // kNoKey: left out
+struct Buckets {
+  Order* order;  // 0 at first; null: not checked
   unsigned count, slices;
-  unsigned tile, tiles, group, groups;  // updates of a tile; tiles of a group
   unsigned buckets, bucket_log;
-  unsigned in_order;         // whether the order in a bucket matters
-  unsigned last_only;        // whether only the last of equal keys matters
-  unsigned short* before;    // [tile][bucket]: of the tiles before in the group
-  unsigned* counts;          // [group][bucket]; then of the groups before
-  unsigned* totals;          // of each bucket
-  unsigned* firsts;          // updates in the buckets before
-  unsigned* bucket_offsets;  // where those of each bucket are moved to
-  PartEdge* edges;           // of each group
-  PartState* state;
-  PartPiece* pieces;
-  unsigned* left;          // pieces of a crowded bucket that are not done
-  void* maps;              // of the elements of each crowded bucket
-  unsigned short* places;  // of updates in their bucket
-  void* values;
+  unsigned epochs, span;       // of updates; of the last one there may be fewer
+  int moves;                   // only the last update of an element counts
+  int in_place;                // the output is the input
+  int packed, packed_updates;  // whether indices, and updates, lie side by side in whole lines
+  unsigned* keys;              // kNoKey: left out; up to a whole group
+  unsigned* counts;            // [bucket][epoch], 0 at first; then where the next record goes
+  unsigned* offsets;           // where the records of each begin, and the end
+  BucketState* state;          // 0 at first
+  Piece* pieces;
+  unsigned* left;   // pieces of a crowded bucket that are not done
+  unsigned* slots;  // of crowded buckets
+  void* maps;       // of the elements of each crowded bucket
+  void* records;
 };
-
-// Shared memory of a block that partitions elements of a size: numbers of each bucket, then the
-// updates of the tile in their order, or ranks of each warp.
-ANYDML_BOTH constexpr unsigned part_bytes(int size, unsigned buckets) {
-  const unsigned staged = part_tile(size) * (static_cast<unsigned>(size) + 4 + 2);
-  const unsigned ranks = part_threads(size) / 32 * buckets * 2;
-  return (staged > ranks ? staged : ranks) + (2 * buckets + 4) * 4;
-}
 
 }  // namespace anydml::cuda

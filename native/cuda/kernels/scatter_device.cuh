@@ -132,14 +132,19 @@ __device__ inline bool is_ordered(unsigned seen) {
   return (seen & (kRises | kFalls)) != (kRises | kFalls);
 }
 
+// Whether a group is of one bucket, as where indices are in order: threads count it at once.
+__device__ inline bool is_one_bucket(const unsigned (&key)[kGroup], const Buckets& of) {
+  bool same = true;
+#pragma unroll
+  for (unsigned j = 1; j < kGroup; ++j) same = same && (key[j] ^ key[0]) >> of.bucket_log == 0;
+  return same;
+}
+
 // Whether updates have been put in place by the order of their indices (scatter_ordered.cpp).
 __device__ inline bool is_done(const Order* order, bool once) {
   if (order == nullptr || order->looks == 0) return false;
   const unsigned seen = order->seen;
   return is_ordered(seen) && (seen & kOutside) == 0 && !(once && (seen & kEqual) != 0);
-}
-__device__ inline bool is_done(const Partition& part) {
-  return is_done(part.order, part.last_only == 0);
 }
 
 // The key of tuple i, which is at a place in the indices; -1 if one of its coordinates is bad.

@@ -1,6 +1,7 @@
 // Updates whose indices ascend or descend as they lie (scatter_ordered.cpp), put over a copy of the
 // input. Elements of ANYDML_SIZE bytes that are only moved (ANYDML_TYPE 0), of updates of one
 // element the last; or numbers of type ANYDML_TYPE, of each element one update.
+#include "order.cuh"
 #include "scatter_device.cuh"
 #include "scatter_words.cuh"
 
@@ -101,6 +102,8 @@ __device__ void put_all(char* output, const char* input, const char* indices, co
 // What no update names.
 extern "C" __global__ void __launch_bounds__(kOrderThreads)
     scatter_ordered_copy(char* output, const char* input, const __grid_constant__ InOrder job) {
+  anydml::let_next_begin();
+  anydml::await_previous();
   if (!is_done(job.order, job.once != 0) || !job.copies || is_full(job)) return;
   copy_all(output, input, Offset{job.slices} * Offset{sizeof(Element)});
 }
@@ -109,6 +112,8 @@ extern "C" __global__ void __launch_bounds__(kOrderThreads)
 extern "C" __global__ void __launch_bounds__(kOrderThreads)
     scatter_ordered_put(char* output, const char* input, const char* indices, const char* updates,
                         int reduction, const __grid_constant__ InOrder job) {
+  anydml::let_next_begin();
+  anydml::await_previous();
   if (!is_done(job.order, job.once != 0)) return;
 #if ANYDML_TYPE == 0
   put_all<Combine::none>(output, input, indices, updates, job);

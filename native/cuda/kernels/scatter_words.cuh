@@ -84,24 +84,15 @@ struct Codes {
               result);
     return result;
   }
-  // The same in another word, numbers counted from `first` on.
-  template <class Wide>
-  static __device__ Wide widened(Bits code, Wide first) {
-    using To = Codes<kCombine, T, Wide>;
-    if (code < kCapacity) return code + first;
-    if (code < kZeros) return To::kCapacity + (code - kCapacity);
-    if (code < kAbove) return To::kZeros + (code - kZeros) + first;
-    return To::kAbove + (code - kAbove);
-  }
 };
 
 // The word of an element, or of an update with a number.
-template <Combine kCombine, class T>
-__device__ inline Word<T> word_of(T value, unsigned number) {
+template <Combine kCombine, class T, class Bits = Word<T> >
+__device__ inline Bits word_of(T value, unsigned number) {
   if constexpr (kIsAnyFloat<T>)
-    return Codes<kCombine, T, Word<T> >::of(value, number);
+    return Codes<kCombine, T, Bits>::of(value, number);
   else
-    return static_cast<Word<T> >(value);
+    return static_cast<Bits>(value);
 }
 
 // The final value of a word; find(number) returns the element or an update.
@@ -116,14 +107,13 @@ __device__ inline T element_of(Bits word, Find&& find) {
   }
 }
 
-template <Combine kCombine, class T>
-__device__ inline Word<T> combine_words(Word<T> a, Word<T> b) {
+template <Combine kCombine, class T, class Bits>
+__device__ inline Bits combine_words(Bits a, Bits b) {
   using Signed = typename WordOf<T>::Signed;
   if constexpr (kIsAnyFloat<T>)
     return a < b ? a : b;
   else if constexpr (kIsSigned<T>)
-    return static_cast<Word<T> >(
-        combined<kCombine>(static_cast<Signed>(a), static_cast<Signed>(b)));
+    return static_cast<Bits>(combined<kCombine>(static_cast<Signed>(a), static_cast<Signed>(b)));
   else
     return combined<kCombine>(a, b);
 }
@@ -157,9 +147,8 @@ __device__ inline void take(Bits* word, Bits update) {
 }
 
 // The neutral element.
-template <Combine kCombine, class T>
-__device__ inline Word<T> neutral() {
-  using Bits = Word<T>;
+template <Combine kCombine, class T, class Bits>
+__device__ inline Bits neutral() {
   constexpr Bits top = static_cast<Bits>(1) << (8 * sizeof(Bits) - 1);
   if constexpr (kIsAnyFloat<T>)
     return ~static_cast<Bits>(0);

@@ -1,7 +1,7 @@
 // SCATTER and SCATTER_ND on the GPU against the CPU's kernels, every byte of the operands.
 //
 //   scatter_test [SEED]                all parts
-//   scatter_test check PART [SEED]     one: random, lines, long, planes, rows, each
+//   scatter_test check PART [SEED]     one: random, lines, long, epochs, planes, rows, each
 //   scatter_test time [NAMES]          times of the cases whose names a regular expression finds
 //   scatter_test compile FIRST STEP    compiles some of the kernels
 //
@@ -120,6 +120,18 @@ void check_long(Random& random) {
     }
 }
 
+// So many updates that records do not tell them all apart, and few for each of many buckets.
+void check_epochs(Random& random) {
+  for (DataType type : {DataType::uint8, DataType::float32}) {
+    Case c;
+    c.type = type;
+    c.size = size_of(type);
+    c.sizes = {33000000};
+    c.index_sizes = c.update_sizes = {4300000};
+    check(random, c);
+  }
+}
+
 // Rows and strips as wide as shared memory takes them, and wider.
 void check_planes(Random& random) {
   for (const std::vector<Int>& sizes : {std::vector<Int>{70, 8192},
@@ -228,8 +240,9 @@ struct Part {
   const char* name;
   void (*check)(Random&);
 };
-constexpr Part kParts[] = {{"random", check_random}, {"lines", check_lines}, {"long", check_long},
-                           {"planes", check_planes}, {"rows", check_rows},   {"each", check_types}};
+constexpr Part kParts[] = {{"random", check_random}, {"lines", check_lines},   {"long", check_long},
+                           {"epochs", check_epochs}, {"planes", check_planes}, {"rows", check_rows},
+                           {"each", check_types}};
 
 // All parts, or one of them; each from the seed, so that a part by itself is the same.
 void check_parts(const char* only, Int seed) {
