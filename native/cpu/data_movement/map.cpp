@@ -7,8 +7,7 @@
 
 #include <algorithm>
 
-#include "../runtime/copy.hpp"
-#include "../runtime/threads.hpp"
+#include "../runtime/rows.hpp"
 
 namespace anydml {
 namespace {
@@ -45,11 +44,10 @@ struct Pair {
 };
 
 void map_long_row(const ElementMap& map, const Pair& pair, char* target, const char* source,
-                  Int count, bool stream) {
+                  Int count, RunWriter& output) {
   alignas(64) char read[kMapBlock * 8], results[kMapBlock * 8];
-  const bool to_packed = pair.to_step() == pair.to_size, own = stream || !to_packed;
+  const bool to_packed = pair.to_step() == pair.to_size, own = output.streams() || !to_packed;
   const bool from_packed = pair.from_step() == pair.from_size;
-  LineWriter writer(target);
   for (Int at = 0; at < count; at += kMapBlock) {
     const Int chunk = std::min(kMapBlock, count - at);
     const char* in = source + at * pair.from_step();
@@ -59,11 +57,11 @@ void map_long_row(const ElementMap& map, const Pair& pair, char* target, const c
       in = read;
     }
     map.run(in, own ? results : out, chunk);
-    if (stream)
-      writer.append(results, chunk * pair.to_size,
-                    prefetcher_for(source + (at + chunk) * pair.from_step(), pair.from_step(),
-                                   std::min(kMapBlock, count - at - chunk), pair.from_size,
-                                   chunk * pair.to_size / 64));
+    if (output.streams())
+      output.put(out, results, chunk * pair.to_size,
+                 prefetcher_for(source + (at + chunk) * pair.from_step(), pair.from_step(),
+                                std::min(kMapBlock, count - at - chunk), pair.from_size,
+                                chunk * pair.to_size / 64));
     else if (!to_packed)
       copy_steps(out, pair.to_step(), results, pair.to_size, chunk, pair.to_size);
   }
@@ -106,24 +104,13 @@ void map_elements(const ElementMap& map, const Tensor& output, void* target, con
   }
   const bool stream = total * pair.to_size >= kStreamBytes && pair.to_step() == pair.to_size &&
                       pair.row * pair.to_size >= kStreamRow && target != source;
-  const Int pieces = (pair.row + kPiece - 1) / kPiece, all = pair.rows * pieces;
-  parallel_ranges(all, std::max<Int>(1, grain / (total / all)), threads, [&](Int begin, Int end) {
-    const Layout* const layouts[2] = {&pair.to, &pair.from};
-    Walker<2> walker(layouts, pair.to.rank - 1);
-    walker.start(begin / pieces);
-    Int piece = begin % pieces;
-    for (Int i = begin; i < end; ++i) {
-      const Int start = piece * kPiece;
-      map_long_row(map, pair, out + walker.offset[0] + start * pair.to_step(),
-                   in + walker.offset[1] + start * pair.from_step(),
-                   std::min(kPiece, pair.row - start), stream);
-      if (++piece == pieces) {
-        piece = 0;
-        walker.next();
-      }
-    }
-    stream_fence();
-  });
+  const Layout* const layouts[2] = {&pair.to, &pair.from};
+  for_rows(layouts, pair.to.rank - 1, pair.row, kPiece,
+           total * std::max(pair.to_size, pair.from_size), threads, stream,
+           [&](RunWriter& writer, const Int(&offset)[2], Int begin, Int end) {
+             map_long_row(map, pair, out + offset[0] + begin * pair.to_step(),
+                          in + offset[1] + begin * pair.from_step(), end - begin, writer);
+           });
 }
 
 }  // namespace anydml

@@ -96,14 +96,8 @@ class Padding {
     const Int piece_bytes = std::max<Int>(1, total_ * size_ / all);
     parallel_ranges(all, std::max<Int>(1, kCopyGrain / piece_bytes), threads,
                     [&](Int begin, Int end) {
-                      const Int first = begin % pieces * kPiece;
-                      if (stream) {
-                        LineWriter writer(to_ + (begin / pieces * row + first) * block_);
-                        write(begin, end, pieces, &writer);
-                      } else {
-                        write(begin, end, pieces, nullptr);
-                      }
-                      stream_fence();
+                      RunWriter output(stream);
+                      write(begin, end, pieces, output);
                     });
   }
 
@@ -254,21 +248,16 @@ class Padding {
     const bool stream = total_ * size_ >= kStreamBytes && packed();
     const Int grain = std::max<Int>(1, kCopyGrain / short_rows.bytes());
     parallel_ranges(rows, grain, threads, [&](Int begin, Int end) {
-      if (stream) {
-        LineWriter writer(to_ + begin * short_rows.bytes());
-        write_short(short_rows, begin, end, &writer);
-      } else {
-        write_short(short_rows, begin, end, nullptr);
-      }
-      stream_fence();
+      RunWriter output(stream);
+      write_short(short_rows, begin, end, output);
     });
   }
 
   // Rows [begin, end).
-  void write_short(const ShortRows& short_rows, Int begin, Int end, LineWriter* writer) const {
+  void write_short(const ShortRows& short_rows, Int begin, Int end, RunWriter& output) const {
     alignas(64) char block[kRowsBytes];
     const Int row = short_rows.bytes(), max_rows = kRowsBytes / row;
-    const bool filled = writer != nullptr && mode_ == PaddingMode::constant;
+    const bool stream = output.streams(), filled = stream && mode_ == PaddingMode::constant;
     if (filled) short_rows.put_values(block, row, max_rows);
     const Dimension& d = dimensions_[rank_ - 2];
     const Int from_row = inner().from_size * block_;
@@ -281,9 +270,8 @@ class Padding {
       const Offsets offsets = offsets_of(places, rank_ - 2);
       const Run run = run_from(mode_, at - d.start, d.from_size);
       const Int count = std::min({run.length, d.size - at, end - i, max_rows - held});
-      char* const target =
-          writer != nullptr ? block + held * row : to_ + offsets.to + at * d.to_step;
-      const Int step = writer != nullptr ? row : d.to_step;
+      char* const target = stream ? block + held * row : to_ + offsets.to + at * d.to_step;
+      const Int step = stream ? row : d.to_step;
       const char* next = nullptr;
       if (offsets.nowhere || run.place == kNowhere) {
         short_rows.put_values(target, step, count);
@@ -295,12 +283,12 @@ class Padding {
       }
       i += count;
       at += count;
-      held += writer != nullptr ? count : 0;
-      if (writer != nullptr && (held == max_rows || i == end)) {
+      held += stream ? count : 0;
+      if (stream && (held == max_rows || i == end)) {
         // Most rows continue where these end.
         const bool rows_packed = next != nullptr && d.from_step == from_row;
-        writer->append(
-            block, held * row,
+        output.put(
+            to_ + (i - held) * row, block, held * row,
             rows_packed ? Prefetcher(next, max_rows * from_row, held * row / 64) : Prefetcher());
         held = 0;
       }
@@ -338,7 +326,7 @@ class Padding {
   }
 
   // Pieces [begin, end) of all rows.
-  void write(Int begin, Int end, Int pieces, LineWriter* writer) const {
+  void write(Int begin, Int end, Int pieces, RunWriter& output) const {
     const Int row = inner().size;
     Int piece = begin % pieces;
     Int places[kMaxRank], rest = begin / pieces;
@@ -349,33 +337,34 @@ class Padding {
     for (Int i = begin; i < end; ++i) {
       const Offsets at = offsets_of(places, rank_ - 1);
       const Int first = piece * kPiece, last = std::min(row, first + kPiece);
-      write_row(to_ + at.to, at.nowhere ? nullptr : from_ + at.from, first, last, writer);
+      write_row(to_ + at.to, at.nowhere ? nullptr : from_ + at.from, first, last, output);
       if (++piece < pieces) continue;
       piece = 0;
       for (int n = rank_ - 2; n >= 0 && ++places[n] == dimensions_[n].size; --n) places[n] = 0;
     }
   }
 
-  void write_row(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
+  void write_row(char* to, const char* from, Int begin, Int end, RunWriter& output) const {
     const Dimension& d = inner();
     if (mode_ == PaddingMode::wrap && d.to_step == block_ &&
         d.from_size * block_ <= RepeatedRows::kMaxPeriod && end - begin > 2 * d.from_size)
-      return write_cycle(to, from, begin, end, writer);
+      return write_cycle(to, from, begin, end, output);
     for (Int at = begin; at < end;) {
       Run run =
           from == nullptr ? Run{kNowhere, 0, kForever} : run_from(mode_, at - d.start, d.from_size);
       run.length = std::min(run.length, end - at);
       char* const target = to + at * d.to_step;
       if (run.place == kNowhere)
-        put_value(target, run.length, writer);
+        put_value(target, run.length, output);
       else
-        put(target, from + run.place * d.from_step, run.step * d.from_step, run.length, writer);
+        output.put(target, d.to_step, from + run.place * d.from_step, run.step * d.from_step,
+                   block_, run.length, static_cast<int>(size_));
       at += run.length;
     }
   }
 
   // A row of many short periods.
-  void write_cycle(char* to, const char* from, Int begin, Int end, LineWriter* writer) const {
+  void write_cycle(char* to, const char* from, Int begin, Int end, RunWriter& output) const {
     const Dimension& d = inner();
     char period[RepeatedRows::kMaxPeriod];
     if (d.from_step != block_) {
@@ -387,52 +376,16 @@ class Padding {
     }
     const Int first = (begin % d.from_size * block_ + first_byte()) % (d.from_size * block_);
     RepeatedRows(d.from_size * block_, first)
-        .run(to + begin * block_, writer, from, (end - begin) * block_);
+        .run(to + begin * block_, output, from, (end - begin) * block_);
   }
 
-  void put(char* target, const char* source, Int step, Int count, LineWriter* writer) const {
-    const Int to_step = inner().to_step;
-    if (count == 1) {  // as most paddings are
-      if (writer != nullptr)
-        writer->append(source, block_);
-      else
-        copy_short(target, source, block_);
-    } else if (step == block_ && (writer != nullptr || to_step == block_)) {
-      if (writer != nullptr)
-        writer->append(source, count * block_);
-      else
-        copy_short(target, source, count * block_);
-    } else if (block_ == size_) {
-      if (writer != nullptr)
-        append_steps(*writer, source, step, count, static_cast<int>(size_));
-      else
-        copy_steps(target, to_step, source, step, count, static_cast<int>(size_));
-    } else {
-      for (Int i = 0; i < count; ++i, source += step, target += to_step) {
-        if (writer != nullptr)
-          writer->append(source, block_);
-        else
-          copy_short(target, source, block_);
-      }
-    }
-  }
-
-  void put_value(char* target, Int count, LineWriter* writer) const {
+  void put_value(char* target, Int count, RunWriter& output) const {
     const Int to_step = inner().to_step, elements_per_block = block_ / size_;
-    const int size = static_cast<int>(size_);
-    if (count * elements_per_block == 1) {
-      if (writer != nullptr)
-        writer->append(value_, size_);
-      else
-        copy_short(target, value_, size_);
-      return;
-    }
-    if (writer != nullptr)
-      return append_steps(*writer, value_, 0, count * elements_per_block, size);
-    if (to_step == block_)
-      return copy_steps(target, size_, value_, 0, count * elements_per_block, size);
-    for (Int i = 0; i < count; ++i, target += to_step)
-      copy_steps(target, size_, value_, 0, elements_per_block, size);
+    const bool packed = to_step == block_;
+    const Int rows = packed ? 1 : count,
+              elements = packed ? count * elements_per_block : elements_per_block;
+    for (Int i = 0; i < rows; ++i)
+      output.put(target + i * to_step, size_, value_, 0, size_, elements, static_cast<int>(size_));
   }
 
   PaddingMode mode_;

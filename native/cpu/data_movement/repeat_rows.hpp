@@ -47,7 +47,7 @@ class RepeatedRows {
   }
 
   // A row of any length.
-  void run(char* target, LineWriter* writer, const char* source, Int bytes) const {
+  void run(char* target, RunWriter& output, const char* source, Int bytes) const {
     alignas(64) char all[kMaxPeriod + 2 * kVector];
     if (period_ >= kVector) {
       for (Int i = 0; i < period_ - kVector; i += kVector) move(all + i, source + i);
@@ -60,7 +60,7 @@ class RepeatedRows {
       for (Int held = period_; held < piece_; held *= 2) move(piece + held, piece);
       for (Int at = 0; at < round_ + kVector; at += piece_) move(all + at, piece);
     }
-    if (writer != nullptr) return writer->append_round(all, round_, first_, bytes);
+    if (output.streams()) return output.put_round(target, all, round_, first_, bytes);
     Int at = first_;
     for (; bytes >= kVector; bytes -= kVector, target += kVector) {
       move(target, all + at);

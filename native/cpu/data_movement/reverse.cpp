@@ -10,7 +10,7 @@
 
 #include "../plans.hpp"
 #include "../runtime/read_once.hpp"
-#include "../runtime/threads.hpp"
+#include "../runtime/rows.hpp"
 #include "../runtime/with_type.hpp"
 #include "reverse_rows.hpp"
 
@@ -66,27 +66,11 @@ class Reverse {
       return;
     }
 #endif
-    const Int lines = to_lines_.count(), pieces = (axis_ + kPiece - 1) / kPiece;
-    const bool stream = total_ >= kStreamBytes && packed();
-    const Int piece_bytes = std::max<Int>(1, total_ / (lines * pieces));
-    parallel_ranges(
-        lines * pieces, std::max<Int>(1, kCopyGrain / piece_bytes), threads,
-        [&](Int begin, Int end) {
-          const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
-          Walker<3> at(walked, to_lines_.rank);
-          at.start(begin / pieces);
-          Int piece = begin % pieces;
-          LineWriter writer(to_ + at.offset[0] + (stream ? piece * kPiece * block_ : 0));
-          for (Int i = begin; i < end; ++i) {
-            put_line(to_ + at.offset[0], from_ + at.offset[1], length_at(at.offset[2]),
-                     piece * kPiece, std::min(axis_, (piece + 1) * kPiece),
-                     stream ? &writer : nullptr);
-            if (++piece < pieces) continue;
-            piece = 0;
-            at.next();
-          }
-          writer.finish();
-          stream_fence();
+    const Layout* const lines[3] = {&to_lines_, &from_lines_, &length_lines_};
+    for_rows(
+        lines, to_lines_.rank, axis_, kPiece, total_, threads, total_ >= kStreamBytes && packed(),
+        [&](RunWriter& output, const Int(&offset)[3], Int begin, Int end) {
+          put_line(to_ + offset[0], from_ + offset[1], length_at(offset[2]), begin, end, output);
         });
   }
 
@@ -118,35 +102,14 @@ class Reverse {
 
   // Positions [begin, end) of a line.
   void put_line(char* to, const char* from, Int length, Int begin, Int end,
-                LineWriter* writer) const {
+                RunWriter& output) const {
     const Int reversed_end = std::clamp(length, begin, end);
-    put(to + begin * to_step_, from + (length - 1 - begin) * from_step_, -from_step_,
-        reversed_end - begin, writer);
-    put(to + reversed_end * to_step_, from + reversed_end * from_step_, from_step_,
-        end - reversed_end, writer);
-  }
-
-  void put(char* target, const char* source, Int step, Int count, LineWriter* writer) const {
-    const int size = static_cast<int>(size_);
-    if (count <= 0) return;
-    if (step == block_ && (writer != nullptr || to_step_ == block_)) {
-      if (writer != nullptr)
-        writer->append(source, count * block_);
-      else
-        copy_short(target, source, count * block_);
-    } else if (block_ == size_) {
-      if (writer != nullptr)
-        append_steps(*writer, source, step, count, size);
-      else
-        copy_steps(target, to_step_, source, step, count, size);
-    } else {
-      for (Int i = 0; i < count; ++i, source += step, target += to_step_) {
-        if (writer != nullptr)
-          writer->append(source, block_);
-        else
-          copy_short(target, source, block_);
-      }
-    }
+    const auto put = [&](Int at, Int from_at, Int step, Int count) {
+      output.put(to + at * to_step_, to_step_, from + from_at * from_step_, step, block_, count,
+                 static_cast<int>(size_));
+    };
+    put(begin, length - 1 - begin, -from_step_, reversed_end - begin);
+    put(reversed_end, reversed_end, from_step_, end - reversed_end);
   }
 
 #if defined(__SSE4_2__)
@@ -173,7 +136,7 @@ class Reverse {
       Walker<3> at(walked, to_lines_.rank - 1);
       at.start(begin / row);
       alignas(64) char buffer[std::max(kRows, kMaxReversedBytes) + 64];
-      LineWriter writer(to_ + begin * bytes);
+      RunWriter output(stream);
       const char* const behind = one_behind_other ? to_ + end * bytes : nullptr;
       const Int max_rows = stream ? std::max<Int>(1, kRows / bytes) : row;
       Int first = begin % row;
@@ -184,7 +147,7 @@ class Reverse {
         const auto length = [&](Int n) { return length_at(lengths + n * step(2) - lengths_); };
         if (stream) {
           reversed_rows.put(buffer, buffer + sizeof(buffer), bytes, from, step(1), chunk, length);
-          writer.append(buffer, chunk * bytes);
+          output.put(to_ + i * bytes, buffer, chunk * bytes);
         } else {
           reversed_rows.put(to_ + at.offset[0] + first * step(0), behind, step(0), from, step(1),
                             chunk, length);
@@ -195,8 +158,6 @@ class Reverse {
         first = 0;
         at.next();
       }
-      writer.finish();
-      stream_fence();
     });
   }
 #endif
@@ -204,34 +165,20 @@ class Reverse {
   // Rows of neighbouring elements, each with a length of its own.
   void run_strips(int threads) const {
     const int last = to_lines_.rank - 1;
-    const Int row = to_lines_.sizes[last],
-              columns = std::clamp<Int>(kStripBytes / axis_, 128, kStrip) / size_;
-    const Int strips = (row + columns - 1) / columns;
-    const Int strip_bytes = std::max<Int>(1, std::min(row, columns) * size_ * axis_);
-    parallel_ranges(to_lines_.count() / row * strips, std::max<Int>(1, kCopyGrain / strip_bytes),
-                    threads, [&](Int begin, Int end) {
-                      const Layout* const walked[3] = {&to_lines_, &from_lines_, &length_lines_};
-                      Walker<3> at(walked, last);
-                      at.start(begin / strips);
-                      Int strip = begin % strips;
-                      for (Int i = begin; i < end; ++i) {
-                        const Int first = strip * columns, count = std::min(columns, row - first);
-                        with_element(static_cast<int>(size_), [&](auto unit) {
-                          put_strip<decltype(unit)>(
-                              to_ + at.offset[0] + first * size_,
-                              from_ + at.offset[1] + first * size_,
-                              at.offset[2] + first * length_lines_.strides[last], count);
-                        });
-                        if (++strip < strips) continue;
-                        strip = 0;
-                        at.next();
-                      }
-                      stream_fence();
-                    });
+    const Int columns = std::clamp<Int>(kStripBytes / axis_, 128, kStrip) / size_;
+    const Layout* const lines[3] = {&to_lines_, &from_lines_, &length_lines_};
+    for_rows(lines, last, to_lines_.sizes[last], columns, total_, threads, total_ >= kStreamBytes,
+             [&](RunWriter& output, const Int(&offset)[3], Int begin, Int end) {
+               with_element(static_cast<int>(size_), [&](auto unit) {
+                 put_strip<decltype(unit)>(
+                     to_ + offset[0] + begin * size_, from_ + offset[1] + begin * size_,
+                     offset[2] + begin * length_lines_.strides[last], end - begin, output);
+               });
+             });
   }
 
   template <class T>
-  void put_strip(char* to, const char* from, Int lengths, Int count) const {
+  void put_strip(char* to, const char* from, Int lengths, Int count, RunWriter& output) const {
     Int length[kStrip];
     const char* next[kStrip];  // the source of each column's reversed part
     Int shortest = axis_, longest = 0;
@@ -243,7 +190,6 @@ class Reverse {
     }
     alignas(64) T buffer[kStrip / sizeof(T)];
     const Int bytes = count * Int{sizeof(T)};
-    const bool stream = total_ >= kStreamBytes;
     for (Int i = 0; i < axis_; ++i, to += to_step_) {
       const char* row = reinterpret_cast<const char*>(buffer);
       if (i >= longest) {
@@ -258,10 +204,7 @@ class Reverse {
           buffer[j] = load<T>(i < length[j] ? reversed_from : straight + j * Int{sizeof(T)});
         }
       }
-      if (stream)
-        LineWriter(to).append(row, bytes);
-      else
-        copy_short(to, row, bytes);
+      output.put(to, row, bytes);
     }
   }
 

@@ -15,8 +15,8 @@
 #include <cstdlib>
 
 #include "../plans.hpp"
+#include "rows.hpp"
 #include "steps.hpp"
-#include "threads.hpp"
 #include "transpose.hpp"
 
 namespace anydml {
@@ -170,60 +170,39 @@ CopyPlan::CopyPlan(const Layout& target, const Layout& source, int element_size)
     if (step(i) != 0 && step(i) < step(densest_)) densest_ = i;
 }
 
-// Calls body(to, from, length) with the offsets of pieces of at most `piece` of the innermost
-// dimension, in the order of the target's memory within a thread.
+// Calls body(to, from, length) with the offsets of pieces of the innermost dimension.
 template <class Body>
-void CopyPlan::for_rows(Int piece, int threads, Body&& body) const {
+void CopyPlan::for_pieces(int threads, bool stream, Body&& body) const {
   const int inner = to_.rank - 1;
-  const Int size = to_.sizes[inner];
-  const Int pieces = (size + piece - 1) / piece;
-  Int outer = 1;
-  for (int i = 0; i < inner; ++i) outer *= to_.sizes[i];
-  parallel_ranges(
-      outer * pieces, grain_of(bytes_, outer * pieces), threads, [&](Int begin, Int end) {
-        const Layout* const layouts[2] = {&to_, &from_};
-        Walker<2> walker(layouts, inner);
-        walker.start(begin / pieces);
-        Int at = begin % pieces;
-        for (Int i = begin; i < end; ++i) {
-          const Int start = at * piece;
-          body(walker.offset[0] + start * to_.strides[inner],
-               walker.offset[1] + start * from_.strides[inner], std::min(piece, size - start));
-          if (++at == pieces) {
-            at = 0;
-            walker.next();
-          }
-        }
-        stream_fence();
-      });
+  const Layout* const layouts[2] = {&to_, &from_};
+  for_rows(layouts, inner, to_.sizes[inner], kCopyGrain / 4 / size_, bytes_, threads, stream,
+           [&](RunWriter&, const Int(&offset)[2], Int begin, Int end) {
+             body(offset[0] + begin * to_.strides[inner], offset[1] + begin * from_.strides[inner],
+                  end - begin);
+           });
 }
 
 void CopyPlan::copy_rows(char* target, const char* source, int threads, bool stream) const {
-  const Int row = to_.sizes[to_.rank - 1] * size_, piece = kCopyGrain / 4 / size_;
-  if (stream && row >= kStreamRow) {
-    for_rows(piece, threads, [&](Int to, Int from, Int length) {
+  stream = stream && to_.sizes[to_.rank - 1] * size_ >= kStreamRow;
+  for_pieces(threads, stream, [&](Int to, Int from, Int length) {
+    if (stream)
       stream_copy(target + to, source + from, static_cast<std::size_t>(length * size_));
-    });
-  } else {
-    for_rows(piece, threads, [&](Int to, Int from, Int length) {
+    else
       copy_short(target + to, source + from, length * size_);
-    });
-  }
+  });
 }
 
 template <class T>
 void CopyPlan::copy_strided(char* target, const char* source, int threads, bool stream) const {
   constexpr Int size = sizeof(T);
   const Int to_step = to_.strides[to_.rank - 1], from_step = from_.strides[to_.rank - 1];
-  if (to_step != size) {
-    for_rows(kCopyGrain / 4 / size, threads, [&](Int to, Int from, Int length) {
+  if (to_step != size)
+    return for_pieces(threads, false, [&](Int to, Int from, Int length) {
       copy_run<T>(target + to, to_step, source + from, from_step, length);
     });
-    return;
-  }
   const StepPacker packer(from_step, static_cast<int>(size));
   stream = stream && to_.sizes[to_.rank - 1] * size >= kStreamRow;
-  for_rows(kCopyGrain / 4 / size, threads, [&](Int to, Int from, Int length) {
+  for_pieces(threads, stream, [&](Int to, Int from, Int length) {
     if (stream)
       stream_packed<T>(packer, target + to, source + from, from_step, length);
     else
@@ -323,6 +302,21 @@ void copy_steps(char* target, Int to_step, const char* source, Int from_step, In
     writer.append(
         buffer, chunk * size,
         prefetcher_for(source + (at + chunk) * step, step, next, size, chunk * size / 64));
+  }
+}
+
+void RunWriter::put(char* target, Int to_step, const char* source, Int from_step, Int bytes,
+                    Int count, int size) {
+  if (count <= 0) return;
+  if (count == 1 || (from_step == bytes && to_step == bytes)) {
+    put(target, source, count * bytes);
+  } else if (bytes != size) {
+    for (Int i = 0; i < count; ++i) put(target + i * to_step, source + i * from_step, bytes);
+  } else if (stream_) {
+    seek(target);
+    append_steps(writer_, source, from_step, count, size);
+  } else {
+    copy_steps(target, to_step, source, from_step, count, size);
   }
 }
 

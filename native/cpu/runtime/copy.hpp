@@ -126,7 +126,7 @@ class CopyPlan {
  private:
   void normalize() { order_by_target(to_, to_shift_, from_, from_shift_); }
   template <class Body>
-  void for_rows(Int piece, int threads, Body&& body) const;
+  void for_pieces(int threads, bool stream, Body&& body) const;
   void copy_rows(char* target, const char* source, int threads, bool stream) const;
   template <class T>
   void copy_strided(char* target, const char* source, int threads, bool stream) const;
@@ -204,10 +204,12 @@ class LineWriter {
       source += take;
       bytes -= take;
     }
-    for (; bytes >= 64; bytes -= 64, source += 64, out_ += 64) {
+    char* out = out_;  // the lines could alias the member
+    for (; bytes >= 64; bytes -= 64, source += 64, out += 64) {
       prefetcher.next();
-      stream_line(out_, source);
+      stream_line(out, source);
     }
+    out_ = out;
     copy_short(line_, source, bytes);
     fill_ = bytes;
   }
@@ -226,11 +228,12 @@ class LineWriter {
       next(take);
       if (bytes == 0) return;
     }
-    while (bytes >= 64) {
-      stream_line(out_, source + at);
-      out_ += 64;
+    char* out = out_;
+    for (; bytes >= 64; out += 64) {
+      stream_line(out, source + at);
       next(64);
     }
+    out_ = out;
     copy_short(line_, source + at, bytes);
     fill_ = bytes;
   }
@@ -249,5 +252,48 @@ class LineWriter {
 
 // Appends elements at a stride of `step` bytes to the writer, packed.
 void append_steps(LineWriter& writer, const char* source, Int step, Int count, int size);
+
+// Runs of bytes and of elements to an output: past the cache, which pays where most runs begin
+// where the previous one ended, or not.
+class RunWriter {
+ public:
+  explicit RunWriter(bool stream) : stream_(stream), writer_(nullptr) {}
+  ~RunWriter() {
+    if (!stream_) return;
+    writer_.finish();
+    stream_fence();
+  }
+  RunWriter(const RunWriter&) = delete;
+  RunWriter& operator=(const RunWriter&) = delete;
+
+  bool streams() const { return stream_; }
+
+  // `prefetcher`: nothing, or what is read next.
+  template <class... Next>
+  void put(char* target, const char* source, Int bytes, const Next&... prefetcher) {
+    if (!stream_) return copy_short(target, source, bytes);
+    seek(target);
+    writer_.append(source, bytes, prefetcher...);
+  }
+  // `count` blocks of `bytes` bytes, which are one or more elements of `size` bytes. Blocks that
+  // are written past the cache have no gaps between them.
+  void put(char* target, Int to_step, const char* source, Int from_step, Int bytes, Int count,
+           int size);
+  // A period of `bytes` bytes or more: see LineWriter.
+  [[gnu::noinline]] void put_round(char* target, const char* source, Int round, Int at, Int bytes) {
+    seek(target);
+    writer_.append_round(source, round, at, bytes);
+  }
+
+ private:
+  void seek(char* target) {
+    if (target == writer_.position()) return;
+    writer_.finish();
+    writer_.start(target);
+  }
+
+  bool stream_;
+  LineWriter writer_;
+};
 
 }  // namespace anydml

@@ -46,27 +46,6 @@ constexpr Int kLongPiece = 256;
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-// Appends runs of bytes to the output, streamed or not.
-class RunWriter {
- public:
-  explicit RunWriter(bool stream) : stream_(stream), writer_(nullptr) {}
-  void append(char* target, const char* source, Int bytes) {
-    if (!stream_) {
-      copy_short(target, source, bytes);
-      return;
-    }
-    if (target != writer_.position()) {
-      writer_.finish();
-      writer_.start(target);
-    }
-    writer_.append(source, bytes);
-  }
-
- private:
-  bool stream_;
-  LineWriter writer_;
-};
-
 // The part that holds byte `at` of something in which part p begins at scale * offset.
 Int part_at(const Matrix& matrix, Int at, Int scale) {
   Int low = 0, high = matrix.count;
@@ -100,9 +79,9 @@ void copy_range(const Matrix& matrix, Int at, Int end, bool stream) {
         char* const in_joined = matrix.joined + row * matrix.step + part.offset + into;
         char* const in_part = part.data + row * part.step + into;
         if constexpr (Split)
-          output.append(in_part, in_joined, run);
+          output.put(in_part, in_joined, run);
         else
-          output.append(in_joined, in_part, run);
+          output.put(in_joined, in_part, run);
         at += run;
         into = 0;
       } while (by_parts && ++row < matrix.rows && at < end);
@@ -122,7 +101,6 @@ void by_rows(const Matrix& matrix, int threads) {
   const bool stream = total >= kStreamBytes;
   parallel_ranges((total + unit - 1) / unit, kCopyGrain / unit, threads, [&](Int begin, Int end) {
     copy_range<Split>(matrix, begin * unit, std::min(end * unit, total), stream);
-    if (stream) stream_fence();
   });
 }
 
