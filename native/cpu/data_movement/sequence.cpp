@@ -22,31 +22,10 @@ constexpr int kVector = 32;
 constexpr int kVector = 16;
 #endif
 
-typedef char Bytes __attribute__((vector_size(kVector)));
-
-// To an aligned address, past the cache.
-inline void stream_vector(char* target, Bytes value) {
-#if defined(__AVX512BW__)
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(target), (__m512i)value);
-#elif defined(__AVX2__)
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(target), (__m256i)value);
-#elif defined(__SSE2__)
-  _mm_stream_si128(reinterpret_cast<__m128i*>(target), (__m128i)value);
-#else
-  std::memcpy(target, &value, kVector);
-#endif
-}
-
-// `count` elements, each `step` more than the one before, modulo the type. `stream`: past the
-// cache, except those before the first whole line.
+// `count` elements, each `step` more than the one before, modulo the type.
+// Not inlined: its loop is aligned then.
 template <class T>
-void ramp(char* target, Int count, T value, T step, bool stream) {
-  stream = stream && reinterpret_cast<uintptr_t>(target) % sizeof(T) == 0;
-  for (; stream && count > 0 && reinterpret_cast<uintptr_t>(target) % 64 != 0; --count) {
-    store(target, value);
-    target += sizeof(T);
-    value = static_cast<T>(value + step);
-  }
+[[gnu::noinline]] void ramp(char* target, Int count, T value, T step) {
   typedef T Vector __attribute__((vector_size(kVector)));
   typedef Vector Unaligned __attribute__((aligned(1), may_alias));
   constexpr Int lanes = kVector / Int{sizeof(T)};
@@ -55,12 +34,8 @@ void ramp(char* target, Int count, T value, T step, bool stream) {
     first[i] = static_cast<T>(value + static_cast<T>(i) * uint64_t{step});
   Vector values = *reinterpret_cast<const Unaligned*>(first);
   const Vector more = Vector{} + static_cast<T>(static_cast<uint64_t>(lanes) * step);
-  if (stream)
-    for (; count >= lanes; count -= lanes, target += kVector, values += more)
-      stream_vector(target, (Bytes)values);
-  else
-    for (; count >= lanes; count -= lanes, target += kVector, values += more)
-      *reinterpret_cast<Unaligned*>(target) = values;
+  for (; count >= lanes; count -= lanes, target += kVector, values += more)
+    *reinterpret_cast<Unaligned*>(target) = values;
   char rest[kVector];
   *reinterpret_cast<Unaligned*>(rest) = values;
   copy_short(target, rest, count * Int{sizeof(T)});
@@ -78,7 +53,7 @@ class FloatSource {
                                     segments_.get())) {}
 
   // `count` elements from `first` on, packed.
-  void operator()(Int first, Int count, char* target, bool stream = false) const {
+  void operator()(Int first, Int count, char* target) const {
     Int n = std::upper_bound(segments_.get(), segments_.get() + segment_count_, first,
                              [](Int at, const Segment& segment) { return at < segment.begin; }) -
             segments_.get() - 1;
@@ -88,7 +63,7 @@ class FloatSource {
       const Int chunk = std::min(count - at, end - first - at);
       const uint32_t skip = static_cast<uint32_t>(first + at - segment.begin);
       ramp(target + at * Int{sizeof(T)}, chunk, static_cast<T>(segment.bits + skip * segment.step),
-           static_cast<T>(segment.step), stream);
+           static_cast<T>(segment.step));
       at += chunk;
     }
   }
@@ -104,9 +79,8 @@ struct IntegerSource {
 
   T start, delta;
 
-  void operator()(Int first, Int count, char* target, bool stream = false) const {
-    ramp(target, count, static_cast<T>(start + static_cast<uint64_t>(first) * delta), delta,
-         stream);
+  void operator()(Int first, Int count, char* target) const {
+    ramp(target, count, static_cast<T>(start + static_cast<uint64_t>(first) * delta), delta);
   }
 };
 
@@ -125,12 +99,9 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
              stream = packed && total * size >= kStreamBytes;
   const Layout* const outer[1] = {&layout};
   parallel_ranges(total, kCopyGrain / size, threads, [&](Int begin, Int end) {
-    if (packed) {
-      source(begin, end - begin, target + begin * size, stream);
-      stream_fence();
-      return;
-    }
+    if (packed && !stream) return source(begin, end - begin, target + begin * size);
     alignas(64) char block[kBlock];
+    RunWriter writer(stream);
     Walker<1> walker(outer, inner);
     walker.start(begin / row);
     Int column = begin % row;
@@ -139,7 +110,7 @@ void fill(const Source& source, const Tensor& output, char* target, int threads)
       source(at, count, block);
       for (Int done = 0; done < count;) {
         const Int chunk = std::min(count - done, row - column);
-        copy_steps(target + walker.offset[0] + column * step, step, block + done * size, size,
+        writer.put(target + walker.offset[0] + column * step, step, block + done * size, size, size,
                    chunk, static_cast<int>(size));
         done += chunk;
         column += chunk;
