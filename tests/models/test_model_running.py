@@ -1,14 +1,16 @@
 """Models that run: every operator, bindings; and references that lead nowhere."""
 
 import copy
+import json
 
+import numpy as np
 import pytest
 from model_files import run, split_model, tensor, value_resource, write_model, zeros
 
 import anydml as dml
 from anydml import ModelError
 from anydml.models import Limits, load_model, run_model
-from anydml.models.check import Checked, find_binding_problems, run_problems
+from anydml.models.check import Checked, Checks, run_problems
 from anydml.models.model import read_model
 from anydml.ops._registry import OPERATORS
 from support.descriptors import plain_values, shared
@@ -44,8 +46,24 @@ def test_execution_flags(tmp_path, flags, allows):
     model = split_model()
     model["dispatchables"]["split"]["executionFlags"] = flags
     dispatchable = load_model(write_model(tmp_path, model)).dispatchables["split"]
-    compiled = Checked(dispatchable, dml.Device("cpu")).compile()
+    compiled = Checked(dispatchable, dml.Device("cpu")).compiled
     assert compiled.program.allows_half == allows
+
+
+@pytest.mark.parametrize("form", ["model", "graph"])
+def test_a_run_checks_and_lowers_once(tmp_path, monkeypatch, form):
+    kind, path = dml.Split, write_model(tmp_path, split_model())
+    if form == "graph":
+        kind, graph = dml.ActivationRelu, dml.GraphBuilder()
+        y = graph.activation_relu(graph.input("x", dml.TensorDesc("FLOAT32", (6,))))
+        path.write_text(json.dumps(graph.build(y=y).to_json()))
+        np.save(tmp_path / "x.npy", np.arange(6, dtype="f4"))
+    called = []
+    for name in ("violations", "lower"):
+        plain = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda *a, n=name, f=plain: called.append(n) or f(*a))
+    run_model(load_model(path), write=lambda _: None)
+    assert sorted(called) == ["lower", "violations"]
 
 
 def test_it_prints_to_standard_output(tmp_path, capsys):
@@ -257,8 +275,8 @@ def test_repeated_elements_of_several_inputs_count_together(tmp_path):
 
 
 def problems(folder, model, limits, device="cpu"):
-    return [*run_problems(read_model(write_model(folder, model), limits), limits,
-                          dml.Device(device))]  # fmt: skip
+    read = read_model(write_model(folder, model), limits)
+    return [*run_problems(Checks(read, dml.Device(device), limits))]
 
 
 class TestBindings:
@@ -428,7 +446,7 @@ def test_every_problem_is_told(tmp_path):
     assert starts == ["Resource 'A'", "Dispatchable 'more'", "Command at index 1"]
     # What could be read is checked further, and what could not is no second problem.
     broken = read_model(write_model(tmp_path, model))
-    assert [*find_binding_problems(broken)] == []
+    assert Checks(broken, dml.Device("cpu"), broken.limits).wrong_bindings == {}
 
 
 def test_a_refused_operator_stops_the_run_before_it_begins(tmp_path):

@@ -11,7 +11,7 @@ from model_files import only, run, target_model, value_resource, write_model, wr
 from anydml import Device, ModelError
 from anydml.models import Limits, files, load_model, run_model
 from anydml.models import run as running
-from anydml.models.check import run_problems
+from anydml.models.check import Checks, run_problems
 
 
 class TestTargets:
@@ -90,7 +90,7 @@ class TestTargets:
         before = (folders / "other" / "other.bin").read_bytes()
         limits = Limits(folders / "other")
         model = load_model(write_model(folders / "model", target_model("other.bin")), limits)
-        (problem,) = run_problems(model, limits, Device("cpu"))
+        (problem,) = run_problems(Checks(model, Device("cpu"), limits))
         assert "other.bin' cannot be written: it exists (--overwrite replaces files)." in problem
         with pytest.raises(ModelError, match=r"index 0: File '.*' cannot be written: it exists \("):
             write_target(folders, "other.bin", limits=Limits(folders / "other"))

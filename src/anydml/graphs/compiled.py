@@ -12,7 +12,7 @@ from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError
 from anydml.devices.dispatch import Compiled, Point, allowing_half
 from anydml.graphs.check import violations
 from anydml.graphs.desc import GraphDesc
-from anydml.graphs.lower import NAME, lower
+from anydml.graphs.lower import NAME, Lowered, lower
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,16 +62,17 @@ class CompiledGraph(Compiled):
         device: Device,
         allow_half_precision: bool = False,
         owned: Mapping[str, Any] | None = None,
+        lowered: Lowered | None = None,
     ) -> None:
         if not isinstance(desc, GraphDesc):
             raise ArgumentTypeError(f"desc: expected a GraphDesc, got {short_repr(desc)}")
-        found = violations(desc, device.feature_level)
-        if found:
-            raise InvalidDescriptorError(found)
+        if lowered is None:  # otherwise the caller has checked it
+            if found := violations(desc, device.feature_level):
+                raise InvalidDescriptorError(found)
+            lowered = lower(desc)
         self._desc = desc
         self._device = device
         self._key = ""  # of its pickles; another one when it owns something else
-        lowered = lower(desc)
         program = allowing_half(lowered.program, allow_half_precision)
         points = [
             Point(slot.name, slot.name, (lowered.tensors[slot.name],), False, output, (slot,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
@@ -18,7 +17,7 @@ from anydml.graphs.desc import (
 from anydml.models.commands import Dispatch
 from anydml.models.document import words
 from anydml.models.model import Model
-from anydml.models.operators import Bindings, Dispatchable, GraphOperator, is_owned
+from anydml.models.operators import GraphOperator
 from anydml.ops._fields import Role
 
 
@@ -47,17 +46,16 @@ def graph_of_commands(model: Model) -> tuple[GraphDesc, dict[str, bytes]]:
 
 def _only_graph(model: Model) -> tuple[GraphDesc, dict[str, bytes]] | None:
     """The graph of a model that dispatches nothing else."""
-    dispatches = [c for c in model.commands.values() if isinstance(c, Dispatch)]
-    names = {command.dispatchable for command in dispatches}
-    if len(names) != 1:
+    found = {dispatchable.name: dispatchable for _, _, dispatchable in model.dispatches()}
+    if len(found) != 1:
         return None
-    dispatchable = model.dispatchables[names.pop()]
-    if not isinstance(dispatchable.desc, GraphOperator):
+    (dispatchable,) = found.values()
+    if dispatchable.graph is None:
         return None
     weights = {
         name: _contents(model, sources[0].name) for name, sources in dispatchable.bindings.items()
     }
-    return dispatchable.desc.graph, weights
+    return dispatchable.graph, weights
 
 
 def _contents(model: Model, resource: str) -> bytes:
@@ -125,8 +123,17 @@ class _Reader:
         name = f"{dispatchable.name} #{used + 1}" if used else dispatchable.name
         node = len(self._nodes)
         self._nodes.append(OperatorNode(desc, name))
-        bindings = {**dispatchable.bindings, **command.bindings}
-        for at, resource, owned in self._bound(where, dispatchable, bindings, Role.INPUT):
+        for bound in dispatchable.bound(command.bindings):
+            at, resource, owned = bound.at, bound.source.name, bound.owned
+            if bound.source.element_offset:
+                self._problems.append(
+                    f"{where}: {bound.info.name}: expected a resource from its first element on, "
+                    f"got {short_repr(resource)} from element {bound.source.element_offset} on."
+                )
+            if bound.info.role is Role.OUTPUT:
+                self._sources[resource] = node, at
+                self._last[node, at] = resource
+                continue
             place = None if owned else self._sources.get(resource)
             if place is None:
                 index = self._inputs.setdefault((resource, owned), len(self._inputs))
@@ -134,23 +141,3 @@ class _Reader:
             else:
                 self._between.append(IntermediateEdge(*place, node, at, resource))
                 self._read.add(place)
-        for at, resource, _ in self._bound(where, dispatchable, bindings, Role.OUTPUT):
-            self._sources[resource] = node, at
-            self._last[node, at] = resource
-
-    def _bound(
-        self, where: str, dispatchable: Dispatchable, bindings: Bindings, role: Role
-    ) -> Iterator[tuple[int, str, bool]]:
-        """The position, resource and owner of each tensor."""
-        desc = dispatchable.desc
-        at = 0
-        for info in desc.tensor_fields(role):
-            tensors = [*desc.paths(info)]
-            for i, source in enumerate(bindings.get(info.name, ())[: len(tensors)]):
-                if source.element_offset:
-                    self._problems.append(
-                        f"{where}: {info.name}: expected a resource from its first element on, "
-                        f"got {short_repr(source.name)} from element {source.element_offset} on."
-                    )
-                yield at + i, source.name, is_owned(desc, info)
-            at += max(len(tensors), 1)

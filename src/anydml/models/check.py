@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -18,6 +18,7 @@ from anydml.core._json import counted, short_repr
 from anydml.core.errors import AnyDMLError, MissingKernelError, ModelError, Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.problems import Problem, members, pointer
+from anydml.core.program import Program
 from anydml.core.tensor import TensorDesc
 from anydml.devices.binding import bind, elements_size, refuse_overlap
 from anydml.devices.device import Device
@@ -38,6 +39,7 @@ from anydml.models.files import (
 from anydml.models.model import Model, json_model, read_model, reported
 from anydml.models.operators import (
     Bindings,
+    Compile,
     Dispatchable,
     GraphOperator,
     Source,
@@ -169,9 +171,13 @@ class Checked:
     device: Device
 
     @cached_property
-    def violations(self) -> list[Violation]:
+    def _found(self) -> tuple[Sequence[Violation], Compile | None]:
+        return self.dispatchable.check(self.device)
+
+    @property
+    def violations(self) -> Sequence[Violation]:
         """Rules that the dispatchable breaks."""
-        return self.dispatchable.desc.violations(self.device.feature_level)
+        return self._found[0]
 
     @cached_property
     def lowest(self) -> FeatureLevel | None:
@@ -184,32 +190,41 @@ class Checked:
         found = self.dispatchable.desc.deviations(self.device.feature_level)
         return [f"{item.accepted} ({item.evidence})" for item in found]
 
-    def compile(self) -> CompiledOperator | CompiledGraph:
-        """Compile the dispatchable, which breaks no rule.
+    @cached_property
+    def compiled(self) -> CompiledOperator | CompiledGraph:
+        """The dispatchable, ready to run.
 
         Raises
         ------
         ModelError
-            The device has no kernel for it.
+            The dispatchable breaks rules, or the device has no kernel for it.
         """
-        desc, allows_half = self.dispatchable.desc, self.dispatchable.allows_half
+        _, compile_it = self._found
+        if compile_it is None:
+            raise ModelError(self.text())
         try:
-            if isinstance(desc, GraphOperator):
-                return desc.compile(self.device, allow_half_precision=allows_half)
-            operator = self.device.create_operator(desc)
-            return operator.compile(allow_half_precision=allows_half)
+            return compile_it()
         except MissingKernelError as error:
-            text = (
-                f"{words('dispatchables', self.dispatchable.name)} ({error.operator}): no "
-                f"{error.backend} kernel; --device reference runs it."
-            )
             location = ("dispatchables", self.dispatchable.name)
+            text = (
+                f"{words(*location)} ({error.operator}): no {error.backend} kernel; "
+                "--device reference runs it."
+            )
             raise ModelError(Problem(text, "missing_kernel", location)) from error
+
+    @cached_property
+    def program(self) -> Program:
+        """The program of the dispatchable, which breaks no rule."""
+        try:
+            return self.compiled.program
+        except ModelError:  # without a kernel
+            return self.dispatchable.desc.lower()
 
     def text(self) -> str:
         """Describe whether it is accepted, and if not, why; lines but the first are indented."""
         desc, level = self.dispatchable.desc, self.device.feature_level
-        has = isinstance(desc, GraphOperator) and has_constants(desc.graph)
+        graph = self.dispatchable.graph
+        has = graph is not None and has_constants(graph)
         inputs = f" (below {CONSTANTS_SINCE}, constants count as inputs)" if has else ""
         return "\n  ".join(
             (
@@ -250,37 +265,65 @@ class Checked:
         return pointer(("dispatchables", self.dispatchable.name, *self.dispatchable.within, *below))
 
 
-def run_problems(
-    model: Model, limits: Limits, device: Device, refused: frozenset[str] = frozenset()
-) -> Iterator[str]:
+class Checks:
+    """What is found of a model that has been read, each fact once.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    device : Device
+        What would run it.
+    limits : Limits
+        What it may read, write and allocate.
+    """
+
+    def __init__(self, model: Model, device: Device, limits: Limits) -> None:
+        self.model = model
+        self.device = device
+        self.limits = limits
+        self.checked = {name: Checked(d, device) for name, d in model.dispatchables.items()}
+
+    def program(self, name: str) -> Program | None:
+        """The program of a dispatchable; None for one that is not known or is refused."""
+        checked = self.checked.get(name)
+        return None if checked is None or checked.violations else checked.program
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether the resources together are within the memory limit."""
+        sizes = (resource.size for resource in self.model.resources.values())
+        return sum(sizes) <= self.limits.memory_limit
+
+    @cached_property
+    def wrong_bindings(self) -> dict[str | int, list[str]]:
+        """Wrong bindings of dispatchables and commands, by name and index.
+
+        Of refused operators, those that have a wrong number of resources.
+        """
+        model = self.model
+        found: dict[str | int, list[str]] = {}
+        for name, item in model.dispatchables.items():
+            found[name] = self._wrong(item, item.bindings, initial=True)
+        for index, command, item in model.dispatches():
+            found[index] = self._wrong(item, command.bindings, initial=False)
+        return {key: problems for key, problems in found.items() if problems}
+
+    def _wrong(self, item: Dispatchable, bindings: Bindings, initial: bool) -> list[str]:
+        resources = {} if self.checked[item.name].violations else self.model.resources
+        return [*binding_problems(item.desc, bindings, resources, initial)]
+
+
+def run_problems(checks: Checks) -> Iterator[str]:
     """Find everything that would stop a run of parts that have been read and are not refused."""
-    wrong = [*find_binding_problems(model, refused)]
-    yield from wrong
-    yield from _memory_problems(model, limits, device, refused)
-    if fits(model, limits) and not wrong:
-        yield from _overlaps(model, refused)
-    yield from _target_problems(model, limits)
-
-
-def fits(model: Model, limits: Limits) -> bool:
-    """Return whether the resources together are within the memory limit."""
-    return sum(resource.size for resource in model.resources.values()) <= limits.memory_limit
-
-
-def find_binding_problems(model: Model, refused: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Find wrong bindings; of refused operators, those that have a wrong number of resources."""
-    for name, dispatchable in model.dispatchables.items():
-        resources = {} if name in refused else model.resources
-        for problem in binding_problems(
-            dispatchable.desc, dispatchable.bindings, resources, initial=True
-        ):
-            yield within("dispatchables", name, problem, "binding")
-    for index, command, dispatchable in _dispatches(model, frozenset()):
-        resources = {} if dispatchable.name in refused else model.resources
-        for problem in binding_problems(
-            dispatchable.desc, command.bindings, resources, initial=False
-        ):
-            yield within("commands", index, problem, "binding")
+    wrong = checks.wrong_bindings
+    for key, problems in wrong.items():
+        section = "commands" if isinstance(key, int) else "dispatchables"
+        yield from (within(section, key, problem, "binding") for problem in problems)
+    yield from _memory_problems(checks)
+    if checks.fits and not wrong:
+        yield from _overlaps(checks)
+    yield from _target_problems(checks.model, checks.limits)
 
 
 def binding_problems(
@@ -294,7 +337,7 @@ def binding_problems(
     Names that are no bind point are warned of when the model is read, unless a tensor has no
     resource: then its problem has the names.
     """
-    if isinstance(desc, GraphOperator) and not desc.bind_points():
+    if not desc.bind_points():
         return  # of a refused graph, nothing is known of the tensors
     meant = _misspelled(desc, bindings, initial)
     for info in desc.tensor_fields():
@@ -381,36 +424,25 @@ def targets(model: Model, limits: Limits) -> Iterator[Target]:
         yield Target(index, command, place)
 
 
-def _dispatches(
-    model: Model, refused: frozenset[str]
-) -> Iterator[tuple[int, Dispatch, Dispatchable]]:
-    for index, command in model.commands.items():
-        if isinstance(command, Dispatch) and command.dispatchable not in refused:
-            dispatchable = model.dispatchables.get(command.dispatchable)
-            if dispatchable is not None:
-                yield index, command, dispatchable
-
-
-def _memory_problems(
-    model: Model, limits: Limits, device: Device, refused: frozenset[str]
-) -> Iterator[str]:
+def _memory_problems(checks: Checks) -> Iterator[str]:
     # Strides can make much of a small resource: an operator keeps a copy of an owned input, with
     # all elements that its strides repeat, and may need one of another input while it runs.
-    kept = sum(resource.size for resource in model.resources.values())
-    for name, dispatchable in model.dispatchables.items():
-        if name in refused:
+    limit = checks.limits.memory_limit
+    kept = sum(resource.size for resource in checks.model.resources.values())
+    for name, dispatchable in checks.model.dispatchables.items():
+        program, desc = checks.program(name), dispatchable.desc
+        if program is None:
             continue
-        desc = dispatchable.desc
-        passing = device.backend.working_nbytes(desc.lower())
+        passing = checks.device.backend.working_nbytes(program)
         for _, tensor, info in desc.tensors(Role.INPUT):
             packed = -(-tensor.element_count * tensor.data_type.bits // 8)
             if is_owned(desc, info):
                 kept += packed
             else:
                 passing += max(packed - elements_size(tensor), 0)
-        if kept + passing > limits.memory_limit:
+        if kept + passing > limit:
             text = (
-                f"Expected at most {limits.memory_limit} bytes (--memory-limit) for resources, "
+                f"Expected at most {limit} bytes (--memory-limit) for resources, "
                 "OWNED_BY_DML tensors, intermediate results and inputs whose strides repeat "
                 f"elements, got {kept + passing}."
             )
@@ -418,26 +450,25 @@ def _memory_problems(
             return
 
 
-def _overlaps(model: Model, refused: frozenset[str]) -> Iterator[str]:
-    for index, command, dispatchable in _dispatches(model, refused):
-        try:
-            _refuse_overlap(dispatchable, command.bindings, model.resources)
-        except AnyDMLError as error:
-            yield within("commands", index, error, "overlap")
+def _overlaps(checks: Checks) -> Iterator[str]:
+    for index, command, dispatchable in checks.model.dispatches():
+        program = checks.program(dispatchable.name)
+        if program is not None:
+            try:
+                _refuse_overlap(dispatchable, command.bindings, checks.model.resources, program)
+            except AnyDMLError as error:
+                yield within("commands", index, error, "overlap")
 
 
 def _refuse_overlap(
-    dispatchable: Dispatchable, bindings: Bindings, resources: Mapping[str, Resource]
+    dispatchable: Dispatchable,
+    bindings: Bindings,
+    resources: Mapping[str, Resource],
+    program: Program,
 ) -> None:
-    desc = dispatchable.desc
-    bound = [
-        (path, tensor, source, info.role)
-        for info in desc.bind_points()
-        if not is_owned(desc, info)
-        for (path, tensor), source in zip(desc.paths(info), bindings[info.name], strict=True)
-    ]
-    written = {source.name for _, _, source, role in bound if role is Role.OUTPUT}
-    times = Counter(source.name for _, _, source, _ in bound)
+    bound = [item for item in dispatchable.bound(bindings) if not item.owned]
+    written = {item.source.name for item in bound if item.info.role is Role.OUTPUT}
+    times = Counter(item.source.name for item in bound)
     buffers = {
         # Memory that is allocated but never used: only its address counts.
         name: _reserved(resources[name])
@@ -445,12 +476,13 @@ def _refuse_overlap(
         if times[name] > 1 and name in resources
     }
     sides: dict[Role, list[tuple[str, Array]]] = {Role.INPUT: [], Role.OUTPUT: []}
-    for path, tensor, source, role in bound:
+    for info, path, tensor, source, *_ in bound:
         if source.name in buffers:
             octets = buffers[source.name][source.start(resources[source.name]) :]
             # Nothing is written here; outputs that overlap themselves are the descriptor's fault.
-            sides[role].append((path, bind(path, tensor.storage, octets.data, output=False)))
-    refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], desc.lower().in_place())
+            view = bind(path, tensor.storage, octets.data, output=False)
+            sides[info.role].append((path, view))
+    refuse_overlap(sides[Role.OUTPUT], sides[Role.INPUT], program.in_place())
 
 
 def _reserved(resource: Resource) -> Array:

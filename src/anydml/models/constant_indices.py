@@ -14,11 +14,10 @@ from anydml.core.program import IndexUse, Program
 from anydml.core.tensor import TensorDesc
 from anydml.devices.backends._sequence import index_error
 from anydml.devices.binding import bind, elements_size
-from anydml.models.check import binding_problems
+from anydml.models.check import Checks
 from anydml.models.commands import Dispatch
 from anydml.models.document import within
-from anydml.models.model import Model
-from anydml.models.operators import Dispatchable, Source, is_owned, referenced_resources
+from anydml.models.operators import referenced_resources
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
 from anydml.portable.kernels import resolve
@@ -53,25 +52,19 @@ class _Reading(NamedTuple):
         return f"{error} (resource {short_repr(resource.name)})"
 
 
-def index_problems(
-    model: Model,
-    refused: frozenset[str] = frozenset(),
-    contents: Contents = Resource.allocate,
-) -> Iterator[str]:
+def index_problems(checks: Checks, contents: Contents = Resource.allocate) -> Iterator[str]:
     """Indices out of range in resources that no command has written before they are read.
 
     Parameters
     ----------
-    model : Model
-        Whose resources fit into its memory limit.
-    refused : frozenset of str
-        Dispatchables that a device refuses.
+    checks : Checks
+        Of a model whose resources fit into its memory limit.
     contents : callable
         What a resource contains at the beginning.
     """
     found: list[tuple[int, str]] = []
-    for name, readings in _constant_readings(model, refused).items():
-        resource = model.resources[name]
+    for name, readings in _constant_readings(checks).items():
+        resource = checks.model.resources[name]
         try:
             octets = contents(resource, max(reading.end for reading in readings))
         except ModelError as error:
@@ -85,33 +78,32 @@ def index_problems(
         yield within("commands", index, fault, "index_out_of_range")
 
 
-def _constant_readings(
-    model: Model, refused: frozenset[str]
-) -> dict[str, dict[_Reading, list[int]]]:
+def _constant_readings(checks: Checks) -> dict[str, dict[_Reading, list[int]]]:
     """By resource, the index tensors that are read while it is unwritten, and by which commands."""
     found: dict[str, dict[_Reading, list[int]]] = defaultdict(lambda: defaultdict(list))
-    uses: dict[str, list[tuple[str, IndexUse]]] = {}
+    resources, wrong = checks.model.resources, checks.wrong_bindings
     written: set[str] = set()
-    for index, command in model.commands.items():
+    for index, command in checks.model.commands.items():
         if not isinstance(command, Dispatch):
             continue
-        dispatchable = model.dispatchables.get(command.dispatchable)
-        if dispatchable is None or command.dispatchable in refused:
+        name = command.dispatchable
+        program = checks.program(name)
+        if program is None:
             written.update(command.resources())  # what it would write is not known
             continue
-        desc = dispatchable.desc
-        if dispatchable.name not in uses:
-            uses[dispatchable.name] = [*_uses(desc.lower())]
-        if uses[dispatchable.name] and _is_bound(dispatchable, command, model):
-            for where, use in uses[dispatchable.name]:
-                tensor, source, initial = _bound(dispatchable, command, use.slot)
+        dispatchable = checks.model.dispatchables[name]
+        bound = {item.path: item for item in dispatchable.bound(command.bindings)}
+        named = (*referenced_resources(dispatchable.bindings), *command.resources())
+        if not ({name, index} & wrong.keys()) and resources.keys() >= {*named}:
+            for where, use in _uses(program):
+                _, _, tensor, source, _, owned = bound[use.slot]
                 # A copy of an owned tensor is made before the first command.
-                if initial or source.name not in written:
-                    start = source.start(model.resources[source.name])
+                if owned or source.name not in written:
+                    start = source.start(resources[source.name])
                     reading = _Reading(where, tensor, start, use)
                     found[source.name][reading].append(index)
-        for info in desc.bind_points(Role.OUTPUT):
-            written.update(source.name for source in command.bindings.get(info.name, ()))
+        outputs = (item for item in bound.values() if item.info.role is Role.OUTPUT)
+        written.update(item.source.name for item in outputs)
     return found
 
 
@@ -122,37 +114,6 @@ def _uses(program: Program) -> Iterator[tuple[str, IndexUse]]:
         use = call.indices
         if use is not None and use.slot in bound:
             yield f"{call.source or program.name}.{use.tensor or use.slot}", use
-
-
-def _is_bound(dispatchable: Dispatchable, command: Dispatch, model: Model) -> bool:
-    """Whether all tensors of a dispatch are bound to resources that they fit."""
-    desc, resources = dispatchable.desc, model.resources
-    sources = [
-        source
-        for b in (dispatchable.bindings, command.bindings)
-        for source in referenced_resources(b)
-    ]
-    return (
-        all(source in resources for source in sources)
-        and not any(binding_problems(desc, dispatchable.bindings, resources, initial=True))
-        and not any(binding_problems(desc, command.bindings, resources, initial=False))
-    )
-
-
-def _bound(
-    dispatchable: Dispatchable, command: Dispatch, slot: str
-) -> tuple[TensorDesc, Source, bool]:
-    """The tensor of a program's slot, what is bound to it, and whether that is owned."""
-    desc = dispatchable.desc
-    info = next(info for info in desc.bind_points() if info.name in (slot, slot.partition("[")[0]))
-    initial = is_owned(desc, info)
-    bindings = dispatchable.bindings if initial else command.bindings
-    paths = desc.paths(info)
-    return next(
-        (tensor, source, initial)
-        for (path, tensor), source in zip(paths, bindings[info.name], strict=True)
-        if path == slot
-    )
 
 
 def _first_bad(indices: Array, sizes: tuple[int, ...]) -> int:

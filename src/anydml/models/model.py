@@ -92,6 +92,12 @@ class Model:
     text: bytes = b""
     alone: bool = False
 
+    def dispatches(self) -> Iterator[tuple[int, Dispatch, Dispatchable]]:
+        """List the dispatches of what could be read, with their indices."""
+        for index, command in self.commands.items():
+            if isinstance(command, Dispatch) and command.dispatchable in self.dispatchables:
+                yield index, command, self.dispatchables[command.dispatchable]
+
 
 def read_model(path: str | Path, limits: Limits | None = None) -> Model:
     """Read a model; parts that are wrong are left out and reported in ``problems``.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple
 
 from anydml.core import _json
 from anydml.core._json import json_shown, short_repr
-from anydml.core.errors import ModelError, Violation
+from anydml.core.errors import InvalidDescriptorError, ModelError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.program import Program
 from anydml.core.tensor import TensorDesc, TensorFlags
 from anydml.devices.device import Device
+from anydml.devices.operators import CompiledOperator
 from anydml.graphs.check import SINCE, lowest_level, violations
 from anydml.graphs.compiled import CompiledGraph
 from anydml.graphs.desc import GraphDesc, OperatorNode
@@ -38,6 +39,9 @@ _EXECUTION_FLAGS: Final = (
     "DISABLE_META_COMMANDS",
     "DESCRIPTORS_VOLATILE",
 )
+
+
+Compile = Callable[[], CompiledOperator | CompiledGraph]
 
 
 class GraphOperator:
@@ -102,11 +106,11 @@ class GraphOperator:
         """Return the lowest feature level that accepts the graph, or None when none does."""
         return None if self.violations(LATEST) else lowest_level(self.graph, constants_since=SINCE)
 
-    def compile(self, device: Device, *, allow_half_precision: bool) -> CompiledGraph:
+    def compile(self, device: Device, allow_half_precision: bool) -> CompiledGraph:
         """Compile the graph, which the feature level of the device accepts."""
         # What constants are makes no difference to a run.
         latest = Device(device.kind, feature_level=LATEST)
-        return latest.compile_graph(self.graph, allow_half_precision=allow_half_precision)
+        return CompiledGraph(self.graph, latest, allow_half_precision, lowered=self._lowered)
 
     def lower(self) -> Program:
         """Return the program of the graph."""
@@ -173,6 +177,21 @@ def referenced_resources(bindings: Bindings) -> Iterator[str]:
                 yield source.counter
 
 
+class Bound(NamedTuple):
+    """Tensor of a dispatchable, and what is bound to it.
+
+    `at` is its position among the inputs, or the outputs, as edges of graphs count them; `owned` is
+    whether it is bound at initialization.
+    """
+
+    info: FieldInfo
+    path: str
+    tensor: TensorDesc
+    source: Source
+    at: int
+    owned: bool
+
+
 @dataclass(frozen=True)
 class Dispatchable:
     """Operator or graph, and the resources of its OWNED_BY_DML tensors.
@@ -186,6 +205,36 @@ class Dispatchable:
     bindings: Bindings
     within: tuple[str, ...] = ()
     allows_half: bool = False
+
+    @property
+    def graph(self) -> GraphDesc | None:
+        """The graph; None for an operator."""
+        return self.desc.graph if isinstance(self.desc, GraphOperator) else None
+
+    def check(self, device: Device) -> tuple[Sequence[Violation], Compile | None]:
+        """Return the rules that it breaks on a device, and what compiles it if there are none."""
+        half = self.allows_half
+        if isinstance(self.desc, GraphOperator):
+            found = self.desc.violations(device.feature_level)
+            return found, None if found else partial(self.desc.compile, device, half)
+        try:
+            operator = device.create_operator(self.desc)
+        except InvalidDescriptorError as error:
+            return error.violations, None
+        return (), partial(operator.compile, allow_half_precision=half)
+
+    def bound(self, further: Bindings, *roles: Role) -> Iterator[Bound]:
+        """List the tensors that have a resource, by its own bindings or those of a command."""
+        bindings = {**self.bindings, **further}
+        for role in roles or (Role.INPUT, Role.OUTPUT):
+            at = 0
+            for info in self.desc.tensor_fields(role):
+                tensors = [*self.desc.paths(info)]
+                owned = is_owned(self.desc, info)
+                pairs = zip(tensors, bindings.get(info.name, ()), strict=False)
+                for i, ((path, tensor), source) in enumerate(pairs, at):
+                    yield Bound(info, path, tensor, source, i, owned)
+                at += max(len(tensors), 1)
 
 
 def read_dispatchable(

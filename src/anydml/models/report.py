@@ -13,8 +13,8 @@ from anydml.core.problems import Problem
 from anydml.devices.device import Device
 from anydml.models.check import (
     Checked,
+    Checks,
     Target,
-    fits,
     reading_problems,
     run_problems,
     targets,
@@ -90,7 +90,7 @@ def _without_kernel(dispatchables: Iterable[Checked]) -> Iterator[str]:
     for item in dispatchables:
         if not item.violations:
             try:
-                item.compile()
+                item.compiled  # noqa: B018  # for its error
             except ModelError as error:
                 yield from error.problems
 
@@ -99,15 +99,15 @@ def report(path: Path, device: Device, limits: Limits) -> Report:
     """Check a model, valid or not, without running it."""
     try:
         model = read_model(path, limits)
-        checked = tuple(Checked(item, device) for item in model.dispatchables.values())
-        refused = frozenset(item.dispatchable.name for item in checked if item.violations)
+        checks = Checks(model, device, limits)
+        checked = (*checks.checked.values(),)
         problems = [*reading_problems(model), *_without_kernel(checked)]
         if model.alone:  # what a run would need is no problem of a description
             problems = [text for text in problems if Problem(text).code != "missing_file"]
         else:
-            problems += run_problems(model, limits, device, refused)
-        if fits(model, limits):
-            problems += index_problems(model, refused)
+            problems += run_problems(checks)
+        if checks.fits:
+            problems += index_problems(checks)
         return Report(
             path, (), tuple(problems), model.warnings, checked, (*targets(model, limits),)
         )

@@ -21,13 +21,13 @@ from anydml.devices.device import Device
 from anydml.devices.operators import CompiledOperator
 from anydml.graphs.compiled import CompiledGraph
 from anydml.models import formats
-from anydml.models.check import Checked, run_problems
+from anydml.models.check import Checks, run_problems
 from anydml.models.commands import Dispatch, Print, WriteFile
 from anydml.models.constant_indices import index_problems
 from anydml.models.document import visible, words
 from anydml.models.files import Limits, Output, output_folder, own_folder
 from anydml.models.model import Model
-from anydml.models.operators import Bindings, Dispatchable, is_owned
+from anydml.models.operators import Bindings, Dispatchable
 from anydml.models.resources import Resource, json_numbers
 from anydml.ops._fields import Role
 
@@ -88,19 +88,18 @@ def run_model(
         raise ArgumentError(f"repeat: expected at least 1, got {repeat}")
     if model.alone:
         raise ModelError("Expected a model, got an operator alone, which `anydml check` checks.")
-    operators = {
-        name: _compiled(dispatchable, device) for name, dispatchable in model.dispatchables.items()
-    }
-    problems = [*run_problems(model, limits, device), *_copies_problems(model, limits, repeat)]
+    checks = Checks(model, device, limits)
+    operators = {name: item.compiled for name, item in checks.checked.items()}
+    problems = [*run_problems(checks), *_copies_problems(model, limits, repeat)]
     if problems:
         raise ModelError(*problems)
     buffers = {name: _allocated(resource) for name, resource in model.resources.items()}
-    problems = [*index_problems(model, contents=lambda resource, _: buffers[resource.name])]
+    problems = [*index_problems(checks, lambda resource, _: buffers[resource.name])]
     if problems:
         raise ModelError(*problems)
     for name, dispatchable in model.dispatchables.items():
         with _located(words("dispatchables", name)):
-            bound = _bound(dispatchable, dispatchable.bindings, True, model.resources, buffers)
+            bound = _bound(dispatchable, {}, True, model.resources, buffers)
             if bound:
                 operators[name] = operators[name].initialize(**bound)
     with _output(model, limits, write) as output:
@@ -134,13 +133,6 @@ def _output(
         yield output
 
 
-def _compiled(dispatchable: Dispatchable, device: Device) -> CompiledOperator | CompiledGraph:
-    checked = Checked(dispatchable, device)
-    if checked.violations:
-        raise ModelError(checked.text())
-    return checked.compile()
-
-
 def _allocated(resource: Resource) -> Array:
     with _located(f"Resource {short_repr(resource.name)}"):
         return resource.allocate()
@@ -153,16 +145,15 @@ def _bound(
     resources: Mapping[str, Resource],
     buffers: Mapping[str, Array],
 ) -> dict[str, Any]:
-    desc = dispatchable.desc
     bound: dict[str, Any] = {}
-    for info in desc.bind_points():
-        if is_owned(desc, info) is initial:
-            tensors = desc.paths(info)
-            views = [
-                _view(tensor.storage, buffers[source.name][source.start(resources[source.name]) :])
-                for (_, tensor), source in zip(tensors, bindings[info.name], strict=True)
-            ]
-            bound[info.name] = views if info.many else views[0]
+    for info, _, tensor, source, _, owned in dispatchable.bound(bindings):
+        if owned is initial:
+            octets = buffers[source.name][source.start(resources[source.name]) :]
+            view = _view(tensor.storage, octets)
+            if info.many:
+                bound.setdefault(info.name, []).append(view)
+            else:
+                bound[info.name] = view
     return bound
 
 
@@ -236,9 +227,9 @@ def repeated(
 
 def _copies_problems(model: Model, limits: Limits, repeat: int) -> Iterator[str]:
     kept = sum(resource.size for resource in model.resources.values())
-    for index, command in model.commands.items():
-        if repeat > 1 and isinstance(command, Dispatch):
-            names = _in_place(model.dispatchables[command.dispatchable], command)
+    for index, command, dispatchable in model.dispatches():
+        if repeat > 1:
+            names = _in_place(dispatchable, command)
             needed = kept + sum(model.resources[name].size for name in names)
             if needed > limits.memory_limit:
                 yield (
@@ -251,11 +242,7 @@ def _copies_problems(model: Model, limits: Limits, repeat: int) -> Iterator[str]
 def _in_place(dispatchable: Dispatchable, command: Dispatch) -> set[str]:
     """Return the resources that a dispatch both reads and writes."""
     sources, targets = (
-        {
-            source.name
-            for info in dispatchable.desc.bind_points(role)
-            for source in command.bindings.get(info.name, ())
-        }
+        {item.source.name for item in dispatchable.bound(command.bindings, role) if not item.owned}
         for role in (Role.INPUT, Role.OUTPUT)
     )
     return sources & targets
@@ -386,18 +373,12 @@ def arrays(model: Model, buffers: Mapping[str, Array]) -> dict[str, Array]:
 def _only_tensors(model: Model) -> Iterator[tuple[str, TensorDesc]]:
     # Resources and the only tensor that each is bound to, from its first byte on.
     tensors: dict[str, set[tuple[DataType, tuple[int, ...]] | None]] = {}
-    for command in model.commands.values():
-        if not isinstance(command, Dispatch):
-            continue
-        dispatchable = model.dispatchables[command.dispatchable]
-        bindings = {**dispatchable.bindings, **command.bindings}
-        for info in dispatchable.desc.bind_points():
-            paths = dispatchable.desc.paths(info)
-            for (_, tensor), source in zip(paths, bindings.get(info.name, ()), strict=False):
-                is_packed = tensor.strides is None and not source.element_offset
-                stored = tensor.storage
-                shape = (stored.data_type, stored.sizes) if is_packed else None
-                tensors.setdefault(source.name, set()).add(shape)
+    for _, command, dispatchable in model.dispatches():
+        for _, _, tensor, source, *_ in dispatchable.bound(command.bindings):
+            is_packed = tensor.strides is None and not source.element_offset
+            stored = tensor.storage
+            shape = (stored.data_type, stored.sizes) if is_packed else None
+            tensors.setdefault(source.name, set()).add(shape)
     for name, shapes in tensors.items():
         (first, *others) = shapes
         if first is not None and not others:
@@ -415,21 +396,15 @@ def results_data(model: Model, found: Mapping[str, Array]) -> dict[str, Any]:
         for command in model.commands.values()
         if isinstance(command, WriteFile)
     }
+    written = {
+        bound.source.name
+        for _, command, dispatchable in model.dispatches()
+        for bound in dispatchable.bound(command.bindings, Role.OUTPUT)
+    }
     records = {}
-    for name in sorted(_written(model)):
+    for name in sorted(written):
         array = found[name]
         values = {"file": files[name]} if name in files else {"values": json_numbers(array)}
         kind = DataType.from_numpy(array.dtype).name
         records[name] = {"dataType": kind, "sizes": list(array.shape), **values}
     return {"resources": records}
-
-
-def _written(model: Model) -> set[str]:
-    names: set[str] = set()
-    for command in model.commands.values():
-        if isinstance(command, Dispatch):
-            desc = model.dispatchables[command.dispatchable].desc
-            outputs = {info.name for info in desc.bind_points() if info.role is Role.OUTPUT}
-            for name, sources in command.bindings.items():
-                names |= {source.name for source in sources if name in outputs}
-    return names

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from anydml.core.levels import FeatureLevel
-from anydml.core.tensor import TensorDesc
 from anydml.drawing import Box, Line, draw_boxes, draw_graph, tensor_label
 from anydml.graphs.desc import GraphDesc
 from anydml.models.check import without_problems
@@ -76,13 +74,13 @@ class _Picture:
             if isinstance(command, Dispatch):
                 dispatchable = model.dispatchables[command.dispatchable]
                 dispatched.add(dispatchable.name)
-                self._dispatch(dispatchable, {**dispatchable.bindings, **command.bindings})
+                self._dispatch(dispatchable, command.bindings)
             else:
                 for name in command.resources():
                     self._show(name)
         for name, dispatchable in model.dispatchables.items():
             if name not in dispatched:
-                self._dispatch(dispatchable, dispatchable.bindings)
+                self._dispatch(dispatchable, {})
         for name in sorted(self._unread):
             self._show(name)
         problems = [problem for found in self._problems.values() for problem in found]
@@ -92,14 +90,16 @@ class _Picture:
         desc = dispatchable.desc
         problems = self._problems[dispatchable.name]
         box = self._add(Box(dispatchable.name, desc.NAME, problems=problems))
-        for name, tensor in _bound(dispatchable, bindings, Role.INPUT):
+        for bound in dispatchable.bound(bindings, Role.INPUT):
+            name, tensor = bound.source.name, bound.tensor
             if name not in self._writers:
                 self._writers[name] = self._data(name), (tensor_label(tensor),)
             start, labels = self._writers[name]
             self._lines.append(Line(start, box, labels))
             self._unread.discard(name)
-        for name, tensor in _bound(dispatchable, bindings, Role.OUTPUT):
-            self._writers[name] = box, (name, tensor_label(tensor))
+        for bound in dispatchable.bound(bindings, Role.OUTPUT):
+            name = bound.source.name
+            self._writers[name] = box, (name, tensor_label(bound.tensor))
             self._unread.add(name)
 
     def _show(self, name: str) -> None:
@@ -116,17 +116,6 @@ class _Picture:
     def _add(self, box: Box) -> int:
         self._boxes.append(box)
         return len(self._boxes) - 1
-
-
-def _bound(
-    dispatchable: Dispatchable, bindings: Bindings, role: Role
-) -> Iterator[tuple[str, TensorDesc]]:
-    desc = dispatchable.desc
-    for info in desc.bind_points(role):
-        tensors = desc.paths(info)
-        # Bindings of a refused operator may be too many or too few.
-        pairs = zip(tensors, bindings.get(info.name, ()), strict=False)
-        yield from ((source.name, tensor) for (_, tensor), source in pairs)
 
 
 def _described(resource: Resource | None) -> str:
