@@ -11,6 +11,7 @@ import pytest
 
 import anydml as dml
 from anydml.cli import command as cli
+from anydml.documents import models
 from anydml.models import files
 from anydml.ops._registry import OPERATORS
 
@@ -406,7 +407,7 @@ def test_interrupt(call, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run_model", interrupted)
+    monkeypatch.setattr(models, "run_model", interrupted)
     assert call("run", "model.json") == (130, "", "\nError: interrupted\n")
 
 
@@ -414,5 +415,5 @@ def test_no_memory(call, monkeypatch):
     def exhausted(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(cli, "run_model", exhausted)
+    monkeypatch.setattr(models, "run_model", exhausted)
     assert call("run", "model.json") == (1, "", "Error: not enough memory\n")

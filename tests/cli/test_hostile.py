@@ -10,6 +10,7 @@ import sysconfig
 import pytest
 
 from anydml.cli import command as cli
+from anydml.documents import models
 from anydml.ops._registry import OPERATORS
 
 MODEL = {
@@ -237,7 +238,7 @@ def test_a_fault_of_the_command_itself(monkeypatch, capsys, tmp_path):
     def broken(*_, **__):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(cli, "load_model", broken)
+    monkeypatch.setattr(models, "load_model", broken)
     assert cli.main(["run", "x"]) == 1
     out, err = capsys.readouterr()
     assert out == ""

@@ -23,8 +23,8 @@ CHILD = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 import anydml as dml
-from anydml.cli.onnx_models import _inputs
 from anydml.core.levels import LATEST
+from anydml.documents.onnx import made_inputs
 from anydml.onnx.report import Report
 from mutations import mutants
 
@@ -36,7 +36,7 @@ def checked(data):
 def run(data):
     model = dml.read_onnx(data, memory_limit=2**26)
     compiled = model.compile(dml.Device("cpu"))
-    compiled(**_inputs(model, {}, 0))
+    compiled(**made_inputs(model, {}, 0))
 
 def outcome(call, data):
     try:

@@ -24,6 +24,7 @@ LAYERS = [
     {"functions", "drawing"},
     {"models", "dask", "jax", "torch"},
     {"onnx"},
+    {"documents"},
     {"_command", "_notebooks", "cli", "pydirectml", "__main__"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -113,6 +114,17 @@ def test_imports_go_one_way(module, tree):
         if module == ("functions", "_dispatch") and parts[1] in ("torch", "jax", "dask"):
             continue  # the one table of integrations
         assert target <= own, f"{'.'.join(module)} imports {name}"
+
+
+def test_the_command_knows_no_kinds_of_documents():
+    """Who reads, checks, runs, draws and reports on each kind is chosen in `documents`."""
+    kinds = {f"anydml.models.{name}" for name in ("check", "model", "report", "run", "showing")}
+    kinds |= {f"anydml.onnx.{name}" for name in ("model", "report", "run", "restore")}
+    kinds |= {f"anydml.documents.{name}" for name in ("models", "onnx")} | {"anydml.onnx"}
+    for module, tree in sources():
+        if module[0] == "cli":
+            names = {*imported(tree)}
+            assert not names & kinds, f"{'.'.join(module)} imports {names & kinds}"
 
 
 def test_modules_import_each_other_in_no_circle():

@@ -6,6 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Collection
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,10 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.comparison import Bounds
 from anydml.core.errors import ArgumentError
 from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.releases import level_of_directml, level_of_windows
 from anydml.devices.backends import NAMES, is_name
+from anydml.documents import Options
+from anydml.models import Limits
 
 # As many digits as Python makes a number of at any setting.
 _SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORECASE)
@@ -62,17 +66,36 @@ def _bound(text: float | str) -> float:
     return bound
 
 
-def _ulps(text: int | str) -> int:
+def _integer(text: int | str) -> int:
     if re.fullmatch(r"[0-9]{1,20}", str(text)) is None:
         raise click.BadParameter(f"expected an integer of at least 0, got {short_repr(text)}")
     return int(text)
 
 
-def to_expectation(text: str) -> tuple[str, Path]:
-    name, equals, path = text.rpartition("=")
-    if not (name and equals and path):
-        raise click.BadParameter(f"expected RESOURCE=FILE, got {short_repr(text)}")
-    return name, Path(path)
+def _to_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, sizes = text.rpartition("=")
+    if not (name and equals and re.fullmatch(r"\d{1,10}(,\d{1,10})*|scalar", sizes)):
+        raise click.BadParameter(f"expected NAME=1,3,224,224, got {short_repr(text)}")
+    return name, () if sizes == "scalar" else tuple(map(int, sizes.split(",")))
+
+
+def _to_dimension(text: str) -> tuple[str, int]:
+    name, equals, size = text.rpartition("=")
+    if not (name and equals and re.fullmatch(r"\d{1,10}", size)):
+        raise click.BadParameter(f"expected NAME=1, got {short_repr(text)}")
+    return name, int(size)
+
+
+def file_option(form: str, *names: str, help: str) -> Callable[[Callable[..., Any]], Any]:
+    """Make an option that may come several times and that takes a name and a file."""
+
+    def to_file(text: str) -> tuple[str, Path]:
+        name, equals, path = text.rpartition("=")
+        if not (name and equals and path):
+            raise click.BadParameter(f"expected {form}, got {short_repr(text)}")
+        return name, Path(path)
+
+    return click.option(*names, type=to_file, multiple=True, metavar=form, help=help)
 
 
 def no_such(what: str, name: str, known: Collection[str]) -> str:
@@ -83,23 +106,36 @@ def no_such(what: str, name: str, known: Collection[str]) -> str:
     return f"the model has no {what} {short_repr(name)}{hint}"
 
 
-def add_bounds_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(command)
-    def with_bounds(*, rtol: float, atol: float, ulp: int, cast: bool, **others: Any) -> Any:
-        return command(bounds=Bounds(rtol, atol, ulp, cast), **others)
+def _bundled(
+    parameter: str, kind: type[Any], *options: Callable[..., Any]
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make a decorator that adds options to a command, which takes them as one object."""
+    names = [field.name for field in fields(kind)]
 
-    for option in (
-        click.option("--cast", is_flag=True,
-                     help="Convert the expected values to the type of the others first."),
-        click.option("--ulp", type=_ulps, default=0, metavar="N",
-                     help="Accept floats that are at most N ULPs apart."),
-        click.option("--atol", type=_bound, default=0.0, metavar="X",
-                     help="Accept floats that differ by up to X."),
-        click.option("--rtol", type=_bound, default=0.0, metavar="X",
-                     help="Accept floats that differ by up to X times the expected value."),
-    ):  # fmt: skip
-        with_bounds = option(with_bounds)
-    return with_bounds
+    def add(command: Callable[..., Any]) -> Any:
+        @functools.wraps(command)
+        def with_object(**given: Any) -> Any:
+            own = {name: given.pop(name) for name in names if name in given}
+            return command(**{parameter: kind(**own)}, **given)
+
+        for option in reversed(options):
+            with_object = option(with_object)
+        return with_object
+
+    return add
+
+
+add_bounds_options = _bundled(
+    "bounds", Bounds,
+    click.option("--rtol", type=_bound, default=0.0, metavar="X",
+                 help="Accept floats that differ by up to X times the expected value."),
+    click.option("--atol", type=_bound, default=0.0, metavar="X",
+                 help="Accept floats that differ by up to X."),
+    click.option("--ulp", type=_integer, default=0, metavar="N",
+                 help="Accept floats that are at most N ULPs apart."),
+    click.option("--cast", is_flag=True,
+                 help="Convert the expected values to the type of the others first."),
+)  # fmt: skip
 
 
 class PathType(click.Path):
@@ -120,41 +156,86 @@ feature_level_option = click.option(
     help="The feature level that operators are checked against.",
 )
 
-memory_limit_option = click.option(
-    "--memory-limit",
-    type=_size,
-    metavar="SIZE",
-    default="4GiB",
-    show_default=True,
+_MEMORY_LIMIT: Final = click.option(
+    "--memory-limit", type=_size, metavar="SIZE", default="4GiB", show_default=True,
     help="Maximum total memory of the model's resources.",
-)
+)  # fmt: skip
+
+add_limits_options = _bundled(
+    "limits", Limits,
+    feature_level_option,
+    click.option("--input-dir", type=PathType(exists=True, file_okay=False, path_type=Path),
+                 metavar="DIR", help="Folder to read files from.  [default: the model's folder; "
+                 "none for standard input]"),
+    click.option("--output-dir", type=PathType(file_okay=False, path_type=Path), metavar="DIR",
+                 help="Folder for writeFile commands.  [default: a new folder MODEL.out]"),
+    click.option("--overwrite", is_flag=True,
+                 help="Replace existing files, and use an existing folder MODEL.out."),
+    _MEMORY_LIMIT,
+)  # fmt: skip
+add_output_options = _bundled(
+    "limits", Limits,
+    _MEMORY_LIMIT,
+    click.option("--overwrite", is_flag=True, help="Replace the files if they exist."),
+)  # fmt: skip
 
 
-def add_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def _level_by(find: Callable[[str], FeatureLevel]) -> Callable[[str], FeatureLevel]:
+    def convert(text: str) -> FeatureLevel:
+        try:
+            return find(text)
+        except ArgumentError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return convert
+
+
+def add_level_options(command: Callable[..., Any]) -> Any:
+    """Add options that say a feature level in other words; see `one_level`."""
     for option in (
-        memory_limit_option,
-        click.option(
-            "--overwrite",
-            is_flag=True,
-            help="Replace existing files, and use an existing folder MODEL.out.",
-        ),
-        click.option(
-            "--output-dir",
-            type=PathType(file_okay=False, path_type=Path),
-            metavar="DIR",
-            help="Folder for writeFile commands.  [default: a new folder MODEL.out]",
-        ),
-        click.option(
-            "--input-dir",
-            type=PathType(exists=True, file_okay=False, path_type=Path),
-            metavar="DIR",
-            help="Folder to read files from.  [default: the model's folder; none for "
-            "standard input]",
-        ),
-        feature_level_option,
-    ):
+        click.option("--windows", type=_level_by(level_of_windows), metavar="VERSION",
+                     help="Check against the DirectML of a Windows release (\"11 22H2\") or "
+                     "build."),
+        click.option("--directml", type=_level_by(level_of_directml), metavar="VERSION",
+                     help="Check against the feature level of a DirectML version, such as 1.8."),
+    ):  # fmt: skip
         command = option(command)
     return command
+
+
+def one_level(
+    level: FeatureLevel, directml: FeatureLevel | None, windows: FeatureLevel | None
+) -> FeatureLevel:
+    """The level that three options say, of which one may be given."""
+    given = [item for item in (directml, windows) if item is not None]
+    if len(given) + (level is not LATEST) > 1:
+        raise click.UsageError("expected one of --feature-level, --directml and --windows")
+    return given[0] if given else level
+
+
+_SIZES: Final = (
+    click.option("--shape", type=_to_shape, multiple=True, metavar="NAME=1,3,224,224",
+                 help="Shape of an input of an ONNX model (`NAME=scalar` for rank 0)."),
+    click.option("--dim", type=_to_dimension, multiple=True, metavar="NAME=1",
+                 help="Size of a free dimension of an ONNX model."),
+)  # fmt: skip
+_AS_ONNXRUNTIME: Final = click.option(
+    "--as-onnxruntime", is_flag=True,
+    help="Run exactly the versions of ONNX operators that ONNX Runtime's DirectML provider has.",
+)  # fmt: skip
+_RUN: Final = (
+    file_option("NAME=FILE.npy", "--input", help="Input of an ONNX model."),
+    click.option("--random", type=_integer, metavar="SEED",
+                 help="Fill the other inputs of an ONNX model with random numbers: floats in "
+                 "-1..1, integers 0 or 1."),
+    click.option("--expect-all", metavar="DIR",
+                 type=PathType(exists=True, file_okay=False, path_type=Path),
+                 help="Compare every tensor of an ONNX model for which DIR has NAME.npy, and name "
+                 "the first node that differs."),
+)  # fmt: skip
+add_sizes_options = _bundled("options", Options, *_SIZES)
+add_check_options = _bundled("options", Options, *_SIZES, _AS_ONNXRUNTIME)
+add_run_options = _bundled("options", Options, *_RUN, *_SIZES, _AS_ONNXRUNTIME)
 
 
 def _checked_device(_context: click.Context, _option: click.Parameter, name: str) -> str:

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,44 +25,33 @@ from anydml.cli import tables
 from anydml.cli._options import (
     PathType,
     add_bounds_options,
-    add_model_options,
+    add_check_options,
+    add_level_options,
+    add_limits_options,
+    add_output_options,
+    add_run_options,
+    add_sizes_options,
     device_option,
     feature_level_option,
-    memory_limit_option,
+    file_option,
     no_such,
-    to_expectation,
+    one_level,
     to_repeats,
 )
 from anydml.cli.capture import capture_header
-from anydml.cli.converting import convert_file
-from anydml.cli.onnx_models import (
-    add_check_options,
-    add_convert_options,
-    add_run_options,
-    add_show_options,
-    check_onnx,
-    draw_onnx,
-    is_onnx,
-    one_level,
-    onnx_operator,
-    refuse_onnx_options,
-    run_onnx,
-)
+from anydml.cli.converting import convert_document
 from anydml.core._json import counted, short_repr
-from anydml.core._progress import show_progress
 from anydml.core.comparison import Bounds, compare
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.core.levels import FeatureLevel
 from anydml.devices.backends import cuda
 from anydml.devices.device import Device
-from anydml.models import Limits, load_model, run_model
+from anydml.documents import Document, Options, UsageError, example_document, open_document
+from anydml.models import Limits
 from anydml.models.document import STANDARD_INPUT, visible
-from anydml.models.examples import example_model
 from anydml.models.files import system_reason
 from anydml.models.formats import comparable, is_raw, read_array
-from anydml.models.report import report
-from anydml.models.run import results_data
-from anydml.models.showing import draw_file
+from anydml.onnx.table import described_operator
 from anydml.ops._registry import OPERATORS, PREFIX, operator_meant, unknown_operator
 
 # For terminals that lack these characters.
@@ -84,6 +73,12 @@ class _Command(click.Command):
             got = ", ".join(map(short_repr, extra))
             raise click.UsageError(f"arguments: expected {accepted}, got {got} in addition", ctx)
         return extra
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            raise click.UsageError(str(error), ctx) from error
 
 
 class _Group(click.Group):
@@ -126,17 +121,13 @@ def commands() -> None:
     is_flag=True,
     help="Print the written resources as JSON instead of the model's output.",
 )
-@click.option(
-    "--expect",
-    "expected",
-    type=to_expectation,
-    multiple=True,
-    metavar="RESOURCE=FILE",
+@file_option(
+    "RESOURCE=FILE", "--expect", "expected",
     help="Compare a resource with a .npy file or a file of raw elements; fail if they differ.",
-)
+)  # fmt: skip
 @add_run_options
 @add_bounds_options
-@add_model_options
+@add_limits_options
 def run(
     model: Path | None,
     example: str | None,
@@ -144,19 +135,11 @@ def run(
     repeat: int,
     timing: bool,
     feature_level: FeatureLevel,
-    input_dir: Path | None,
-    output_dir: Path | None,
-    overwrite: bool,
-    memory_limit: int,
+    limits: Limits,
     as_json: bool,
     expected: tuple[tuple[str, Path], ...],
     bounds: Bounds,
-    inputs: tuple[tuple[str, Path], ...],
-    seed: int | None,
-    expect_all: Path | None,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    dims: tuple[tuple[str, int], ...],
-    as_onnxruntime: bool,
+    options: Options,
 ) -> None:
     """Run a JSON model, an ONNX model or a graph, or one from standard input (-).
 
@@ -167,58 +150,68 @@ def run(
     """
     if as_json and timing:
         raise click.UsageError("--json and --timing cannot be combined")
-    if bounds != Bounds() and not expected and expect_all is None:
+    if bounds != Bounds() and not expected and options.expect_all is None:
         raise click.UsageError(
             "--ulp, --rtol, --atol and --cast: expected --expect RESOURCE=FILE to compare with, "
             "got none"
         )
-    limits = Limits(output_dir, memory_limit, input_dir, overwrite)
-    if model is not None and example is None and is_onnx(model):
-        chosen = Device(device, feature_level=feature_level)
-        good = run_onnx(
-            model, chosen, limits, inputs=inputs, seed=seed, shapes=shapes, dims=dims,
-            exact=as_onnxruntime, expected=expected, expect_all=expect_all, bounds=bounds,
-            as_json=as_json, repeat=repeat, timing=timing,
-        )  # fmt: skip
-        if not good:
-            raise click.exceptions.Exit(1)
-        return
-    refuse_onnx_options(
-        input=inputs, random=seed, expect_all=expect_all, shape=shapes, dim=dims,
-        as_onnxruntime=as_onnxruntime,
-    )  # fmt: skip
     if model is not None and example is None:
-        loaded = load_model(model, limits)
+        document = open_document(model, limits, options)
     elif example is not None and model is None:
-        loaded = example_model(_operator(example), limits)
+        document = example_document(_operator(example), limits, options)
     else:
         got = "none" if model is None else "two of them"
         raise click.UsageError(
             f"expected MODEL.json, GRAPH.bin, - (standard input) or --example OPERATOR, got {got}"
         )
-    for warning in loaded.warnings:
+    options.refuse(document)
+    for warning in document.warnings:
         _say(f"Warning: {warning}")
     for name, _ in expected:
-        if name not in loaded.resources:
-            raise click.UsageError(f"--expect: {no_such('resource', name, loaded.resources)}")
-    expected_arrays = [(name, path, read_array(path)) for name, path in expected]
-    chosen = Device(device, feature_level=feature_level)
-    write = (lambda _: None) if as_json else sys.stdout.write
-    results = run_model(
-        loaded, chosen, write=write, repeat=repeat, timing=timing, progress=show_progress
-    )
+        if name not in document.names():
+            missing = no_such(document.TENSOR, name, document.names())
+            raise click.UsageError(f"--expect: {missing}")
+    arrays = [(name, path, read_array(path)) for name, path in expected]
+    further = document.expected()
+    results = document.run(
+        Device(device, feature_level=feature_level),
+        (lambda _: None) if as_json else sys.stdout.write,
+        names=[*further, *dict(expected)], repeat=repeat, timing=timing,
+    )  # fmt: skip
     if as_json:
-        _echo_json(results_data(loaded, results))
-    differ = False
-    for name, path, array in expected_arrays:
-        result = results[name]
-        names = f"{visible(name)}, {visible(str(path))}"
-        found = compare(result, comparable(array, result, path), bounds, names)
-        differ |= found.first is not None
-        sys.stdout.flush()
-        _say("\n".join(found.lines()))
-    if differ:
+        _echo_json(document.results_data(results))
+    sys.stdout.flush()
+    found = [_differs(name, results[name], path, array, bounds) for name, path, array in arrays]
+    if _first_differs(document, results, further, bounds) or any(found):
         raise click.exceptions.Exit(1)
+
+
+def _differs(
+    name: str, result: Any, path: Path, array: Any, bounds: Bounds, node: str = "", all: bool = True
+) -> bool:
+    """Whether a tensor differs from an array, with a line of the difference if there is one."""
+    of = f" ({node})" if node else ""
+    names = f"{visible(name)}{of}, {visible(str(path))}"
+    found = compare(result, comparable(array, result, path), bounds, names)
+    if all or found.first is not None:
+        _say("\n".join(found.lines()))
+    return found.first is not None
+
+
+def _first_differs(
+    document: Document, results: Mapping[str, Any], files: Mapping[str, Path], bounds: Bounds
+) -> bool:
+    """Whether a tensor differs from the array in its file; the first one that does is named."""
+    for name, path in files.items():
+        node = document.producer(name)
+        if _differs(name, results[name], path, read_array(path), bounds, node, all=False):
+            of = node or "no node"
+            _say(f"The first tensor that differs is {short_repr(name)}, of {of}")
+            return True
+    if files:
+        equal = "1 tensor is" if len(files) == 1 else f"{len(files)} tensors are"
+        _say(f"{equal} equal within the bounds")
+    return False
 
 
 @commands.command("compare", short_help="Compare two arrays.")
@@ -253,8 +246,9 @@ def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
     required=True,
 )
 @device_option
+@add_level_options
 @add_check_options
-@add_model_options
+@add_limits_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: an array with a report for each model."
 )
@@ -262,16 +256,11 @@ def check(
     models: tuple[Path, ...],
     device: str,
     feature_level: FeatureLevel,
-    input_dir: Path | None,
-    output_dir: Path | None,
-    overwrite: bool,
-    memory_limit: int,
+    limits: Limits,
     as_json: bool,
     directml: FeatureLevel | None,
     windows: FeatureLevel | None,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    dims: tuple[tuple[str, int], ...],
-    as_onnxruntime: bool,
+    options: Options,
 ) -> None:
     """Check JSON models, ONNX models and graphs without running them.
 
@@ -285,18 +274,12 @@ def check(
     """
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read only once")
-    limits = Limits(output_dir, memory_limit, input_dir, overwrite)
-    level = one_level(feature_level, directml, windows)
-    chosen = Device(device, feature_level=level)
-    if not any(map(is_onnx, models)):
-        refuse_onnx_options(shape=shapes, dim=dims, as_onnxruntime=as_onnxruntime)
+    chosen = Device(device, feature_level=one_level(feature_level, directml, windows))
+    documents = [open_document(path, limits, options) for path in models]
+    options.refuse(*documents)
     reports = []
-    for path in models:
-        found: Any = (
-            check_onnx(path, level, shapes, dims, limits, as_onnxruntime)
-            if is_onnx(path)
-            else report(path, chosen, limits)
-        )
+    for path, document in zip(models, documents, strict=True):
+        found = document.check(chosen)
         reports.append((found.good, found.as_json() if as_json else None))
         if as_json:
             continue
@@ -321,15 +304,10 @@ def check(
     default="-", help="The file to write; standard output by default.",
 )  # fmt: skip
 @feature_level_option
-@add_show_options
+@add_sizes_options
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def show(
-    model: Path,
-    output: Path,
-    feature_level: FeatureLevel,
-    overwrite: bool,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    dims: tuple[tuple[str, int], ...],
+    model: Path, output: Path, feature_level: FeatureLevel, overwrite: bool, options: Options
 ) -> None:
     """Draw a JSON model, an ONNX model or a graph (.bin, or JSON) as SVG.
 
@@ -337,12 +315,9 @@ def show(
     What the feature level refuses is red. Nothing is run. Needs igraph
     (`pip install 'anydml[show]'`).
     """
-    if is_onnx(model):
-        picture = draw_onnx(model, feature_level, shapes, dims)
-    else:
-        refuse_onnx_options(shape=shapes, dim=dims)
-        picture = draw_file(model, feature_level)
-    _write_text(output, picture, overwrite)
+    document = open_document(model, Limits(), options)
+    options.refuse(document)
+    _write_text(output, document.draw(feature_level), overwrite)
 
 
 def _write_text(output: Path, text: str, overwrite: bool) -> None:
@@ -370,23 +345,25 @@ def _write_text(output: Path, text: str, overwrite: bool) -> None:
     "--form", type=click.Choice(["graph", "dxdispatch"]),
     help="Form of OUT.json: a graph (the default), or a model for DxDispatch.",
 )  # fmt: skip
-@add_convert_options
+@file_option(
+    "NAME=FILE.npy", "--input", "inputs",
+    help="Elements of an input, which become part of the output, such as a weight that the graph "
+    "does not contain.",
+)  # fmt: skip
+@add_sizes_options
 @click.option(
     "--external-data", "external", is_flag=True,
     help="Write the weights of OUT.onnx to OUT.onnx.data. Models of nearly 2 GiB always have it.",
 )  # fmt: skip
-@memory_limit_option
-@click.option("--overwrite", is_flag=True, help="Replace the files if they exist.")
+@add_output_options
 def convert(
     model: Path,
     output: Path,
     form: str | None,
     inputs: tuple[tuple[str, Path], ...],
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    dims: tuple[tuple[str, int], ...],
     external: bool,
-    memory_limit: int,
-    overwrite: bool,
+    limits: Limits,
+    options: Options,
 ) -> None:
     """Convert a graph or a JSON model to ONNX, and an ONNX model to JSON.
 
@@ -399,10 +376,8 @@ def convert(
     Weights that a graph does not contain are read from --input, or from NAME.npy or NAME.bin in the
     folder of the graph.
     """
-    convert_file(
-        model, output, form=form, inputs=inputs, shapes=shapes, dims=dims, external=external,
-        limits=Limits(memory_limit=memory_limit, overwrite=overwrite),
-    )  # fmt: skip
+    document = open_document(model, limits, options)
+    convert_document(document, output, form=form, inputs=inputs, external=external)
 
 
 @commands.command(short_help="List the operators, or describe one.")
@@ -444,7 +419,7 @@ def _show_operator(name: str, as_json: bool) -> None:
 def _operator(name: str) -> str:
     found = operator_meant(name)
     if found is None:
-        raise click.UsageError(onnx_operator(name) or unknown_operator(name))
+        raise click.UsageError(described_operator(name) or unknown_operator(name))
     return found
 
 

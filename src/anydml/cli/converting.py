@@ -10,25 +10,17 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from anydml.cli.onnx_models import Dimensions, Shapes, is_onnx
-from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
-from anydml.core.levels import LATEST
-from anydml.core.tensor import TensorDesc, TensorFlags
-from anydml.graphs.check import SINCE, violations
+from anydml.core.tensor import TensorDesc
+from anydml.documents import Document
 from anydml.graphs.constants import MOST_INSIDE, settle_constants
 from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import lower
-from anydml.graphs.serialized import DATA_SUFFIX
-from anydml.models.as_graph import graph_of_commands
-from anydml.models.check import without_problems
-from anydml.models.document import folder_of, read_document, visible
+from anydml.models.document import visible
 from anydml.models.files import Folder, Limits, Output, Place, parts_below, target_problem
-from anydml.models.formats import header_of, read_array, read_array_at
-from anydml.models.model import model_of
+from anydml.models.formats import header_of, read_array
 from anydml.models.write import dxdispatch_model, with_file_names
-from anydml.onnx.read import load_onnx, read_file
-from anydml.onnx.restore import graph_of_source
+from anydml.onnx.read import load_onnx
 from anydml.onnx.write import bound_weights, buffer_of, little_endian, written_model
 
 LARGEST_INSIDE: Final = 2**31 - 2**20
@@ -40,22 +32,15 @@ _LEAST_APART: Final = 1024
 _ALIGNMENT: Final = 64
 
 
-Converted = tuple[GraphDesc, Mapping[str, Any]]
-"""A graph, and the elements of inputs: of all that it owns, and of others."""
-
-
-def convert_file(
-    path: Path,
+def convert_document(
+    document: Document,
     output: Path,
     *,
     form: str | None,
     inputs: Sequence[tuple[str, Path]],
-    shapes: Shapes,
-    dims: Dimensions,
     external: bool,
-    limits: Limits,
 ) -> None:
-    """Write the model or graph in a file as another file; see ``anydml convert --help``."""
+    """Write a model or graph as another file; see ``anydml convert --help``."""
     to_onnx = output.suffix.lower() == ".onnx"
     if not to_onnx and output.suffix.lower() != ".json":
         raise click.UsageError(f"--output: expected OUT.onnx or OUT.json, got {str(output)!r}")
@@ -65,8 +50,9 @@ def convert_file(
         raise click.UsageError(f"--external-data: expected OUT.onnx, got {str(output)!r}")
     load_onnx()
     arrays = {name: read_array(file) for name, file in inputs}
-    read = _read_onnx if is_onnx(path) else _read_graph
-    found = read(path, arrays, shapes, dims, limits)
+    document.options.refuse(document)
+    limits = document.limits
+    found = document.graph(arrays)
     if to_onnx:
         files = _onnx_files(*found, output.name, external, limits)
     else:
@@ -75,70 +61,6 @@ def convert_file(
 
 
 Arrays = Mapping[str, Any]
-
-
-def _read_onnx(
-    path: Path, arrays: Arrays, shapes: Shapes, dims: Dimensions, limits: Limits
-) -> Converted:
-    """An ONNX model, whose inputs may have arrays."""
-    known = {name: array.shape for name, array in arrays.items()}
-    source = read_file(path, limits.memory_limit)
-    graph, weights = graph_of_source(source, {**known, **dict(shapes)}, dict(dims))
-    return graph, {**weights, **arrays}
-
-
-def _read_graph(
-    path: Path, arrays: Arrays, shapes: Shapes, dims: Dimensions, limits: Limits
-) -> Converted:
-    """A graph or a JSON model; arrays are for inputs, first of all for those that it owns."""
-    if shapes or dims:
-        raise click.UsageError("--shape, --dim: expected an ONNX model (.onnx)")
-    document = read_document(path, limits)
-    if not isinstance(document, GraphDesc) and "Nodes" in document:
-        document = GraphDesc.from_json(document)
-    if isinstance(document, GraphDesc):
-        graph, weights = document, dict[str, Any]()
-        folder = folder_of(path, limits)
-    else:
-        graph, weights = graph_of_commands(without_problems(model_of(document, path, limits)))
-        folder = None
-    owned = _owned(graph)
-    for name in owned:
-        if name in arrays:
-            weights[name] = arrays[name]
-        elif name not in weights and folder is not None:
-            places = (folder.find(f"{name}{suffix}") for suffix in (".npy", DATA_SUFFIX))
-            place = next(filter(None, places), None)
-            if place is not None:
-                weights[name] = _limited(place, limits)
-    missing = [name for name in owned if name not in weights]
-    if missing:
-        raise ModelError(
-            *(
-                f"Input {short_repr(name)}: expected --input NAME=FILE.npy, or a file "
-                f"{f'{name}.npy'!r} or {f'{name}{DATA_SUFFIX}'!r} beside the graph (the graph "
-                "owns it), got neither."
-                for name in missing
-            )
-        )
-    return graph, {**weights, **arrays}
-
-
-def _limited(place: Place, limits: Limits) -> Any:
-    array = read_array_at(place)
-    if array.nbytes > limits.memory_limit:
-        raise ModelError(f"Expected at most {limits.memory_limit} bytes (--memory-limit), got "
-                         f"{place}.")  # fmt: skip
-    return array
-
-
-def _owned(graph: GraphDesc) -> list[str]:
-    """The inputs that a graph owns and its nodes read; none of a graph that breaks rules."""
-    if violations(graph, LATEST, constants_since=SINCE):
-        return []
-    tensors = lower(graph).tensors
-    return [t.name for t in graph.inputs
-            if t.name in tensors and tensors[t.name].flags is TensorFlags.OWNED_BY_DML]  # fmt: skip
 
 
 Files = dict[str, list[memoryview]]

@@ -62,6 +62,16 @@ class Violation:
         """
         return accepted_by(self.rule)
 
+    def as_json(self) -> dict[str, Any]:
+        """The members of a report on the violation."""
+        return {
+            "path": self.path,
+            "rule": self.rule,
+            "got": str(self.got),
+            "code": self.code,
+            "accepted": self.accepted,
+        }
+
     def __str__(self) -> str:
         try:
             got = str(self.got)

@@ -247,15 +247,7 @@ class Checked:
             "minimum_feature_level": None if self.lowest is None else self.lowest.suffix,
             "observed_deviations": self.observed,
             "violations": [
-                {
-                    "path": item.path,
-                    "rule": item.rule,
-                    "got": str(item.got),
-                    "code": item.code,
-                    "accepted": item.accepted,
-                    "location": self._pointer(item.path),
-                }
-                for item in self.violations
+                {**item.as_json(), "location": self._pointer(item.path)} for item in self.violations
             ],
         }
 

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from anydml.core.levels import FeatureLevel
-from anydml.drawing import Box, Line, draw_boxes, draw_graph, tensor_label
-from anydml.graphs.desc import GraphDesc
-from anydml.models.check import without_problems
+from anydml.drawing import Box, Line, draw_boxes, tensor_label
 from anydml.models.commands import Dispatch
-from anydml.models.document import json_graph, read_document
-from anydml.models.files import Limits
-from anydml.models.model import Model, model_of
+from anydml.models.model import Model
 from anydml.models.operators import Bindings, Dispatchable
 from anydml.models.resources import Resource
 from anydml.ops._fields import Role
-
-
-def draw_file(path: Path, level: FeatureLevel) -> str:
-    """Draw the model or graph in a file; see `draw_model` and `draw_graph`."""
-    limits = Limits()
-    document = read_document(path, limits)
-    if not isinstance(document, GraphDesc) and "Nodes" in document:
-        document = json_graph(document)
-    if isinstance(document, GraphDesc):
-        return draw_graph(document, level)
-    return draw_model(without_problems(model_of(document, path, limits)), level)
 
 
 def draw_model(model: Model, level: FeatureLevel) -> str:

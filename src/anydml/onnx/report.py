@@ -203,16 +203,7 @@ class Report:
             "minimum_feature_level": None if item.lowest is None else item.lowest.suffix,
             "notes": notes(item, self.model.graph),
             "observed_deviations": _observed(item),
-            "violations": [
-                {
-                    "path": violation.path,
-                    "rule": violation.rule,
-                    "got": str(violation.got),
-                    "code": violation.code,
-                    "accepted": violation.accepted,
-                }
-                for violation in item.violations
-            ],
+            "violations": [violation.as_json() for violation in item.violations],
         }
 
 

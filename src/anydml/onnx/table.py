@@ -432,3 +432,21 @@ SHADERS: Final[Mapping[str, tuple[Sequence[int], Sequence[str]]]] = {
     "DFT": ((17, 20), ("f16", "f32")), "STFT": ((17,), ("f16", "f32")), "GridSample": ((16,), ()),
 }  # fmt: skip
 """Operators that are shaders of the provider: their versions, and types of the first input."""
+
+
+def described_operator(name: str) -> str | None:
+    """Describe an operator of ONNX that no DirectML operator stands for; None for others."""
+    if name in SHADERS:
+        return (
+            f"{name} is an operator of ONNX, which ONNX Runtime's DirectML provider computes with "
+            "compute shaders of its own."
+        )
+    row = ROWS.get(("", name)) or ROWS.get(("com.microsoft", name))
+    if name in HOST or (row is not None and row.lower is None):
+        return f"{name} is an operator of ONNX, which ONNX Runtime computes without DirectML."
+    if row is not None:
+        return (
+            f"{name} is an operator of ONNX, which ONNX Runtime composes from other operators of "
+            "DirectML (`anydml check MODEL.onnx` reports on a model)."
+        )
+    return None

@@ -1,0 +1,149 @@
+"""`Document`: what the command does with a file, whatever kind of model it has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from anydml.core.errors import AnyDMLError
+from anydml.core.levels import FeatureLevel
+from anydml.devices.device import Device
+from anydml.graphs.desc import GraphDesc
+from anydml.models.files import Limits
+
+Converted = tuple[GraphDesc, Mapping[str, Any]]
+"""A graph, and the elements of inputs: of all that it owns, and of others."""
+
+
+class UsageError(AnyDMLError):
+    """Options that do not fit a document."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that not every kind of document takes, by their names on the command line."""
+
+    input: tuple[tuple[str, Path], ...] = ()
+    random: int | None = None
+    expect_all: Path | None = None
+    shape: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    dim: tuple[tuple[str, int], ...] = ()
+    as_onnxruntime: bool = False
+
+    def refuse(self, *documents: Document) -> None:
+        """Raise for an option that is given and that none of the documents takes.
+
+        Raises
+        ------
+        UsageError
+            There is one.
+        """
+        if not any(document.TAKES_OPTIONS for document in documents):
+            for field in fields(self):
+                if getattr(self, field.name) != field.default:
+                    name = field.name.replace("_", "-")
+                    raise UsageError(f"--{name}: expected an ONNX model (.onnx)")
+
+
+class Report(Protocol):
+    """What a check has found."""
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Why nothing is known of the document."""
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is wrong."""
+
+    def lines(self) -> Iterator[str]:
+        """The report as text."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+
+
+class Document(ABC):
+    """A model or graph in a file, which is read when it is first needed.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or ``-`` for standard input.
+    limits : Limits
+        What may be read, written and allocated.
+    options : Options
+        Further options.
+    """
+
+    TAKES_OPTIONS: ClassVar[bool] = False
+    """Whether `Options` have an effect."""
+    TENSOR: ClassVar[str]
+    """What messages call one of `names`."""
+
+    def __init__(self, path: Path, limits: Limits, options: Options) -> None:
+        self.path = path
+        self.limits = limits
+        self.options = options
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What is odd in the document, and is said before a run."""
+        return ()
+
+    @abstractmethod
+    def names(self) -> Collection[str]:
+        """The names of what a run may return."""
+
+    def expected(self) -> Mapping[str, Path]:
+        """The files of tensors to compare with, in the order in which these are computed."""
+        return {}
+
+    def producer(self, name: str) -> str:
+        """The node that computes a tensor; empty if none does."""
+        raise NotImplementedError(name)
+
+    @abstractmethod
+    def check(self, device: Device) -> Report:
+        """Report on the document, valid or not, without running it."""
+
+    @abstractmethod
+    def run(
+        self,
+        device: Device,
+        write: Callable[[str], object],
+        *,
+        names: Sequence[str],
+        repeat: int,
+        timing: bool,
+    ) -> dict[str, Any]:
+        """Run it and return arrays, among them those of some names.
+
+        Parameters
+        ----------
+        device : Device
+            What runs it.
+        write : callable
+            Takes what the run prints, in pieces.
+        names : sequence of str
+            Tensors to return.
+        repeat : int
+            The number of runs.
+        timing : bool
+            Whether it prints how long these take.
+        """
+
+    @abstractmethod
+    def results_data(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run has returned, as JSON."""
+
+    @abstractmethod
+    def draw(self, level: FeatureLevel) -> str:
+        """Draw it as SVG; what the feature level refuses is red."""
+
+    @abstractmethod
+    def graph(self, arrays: Mapping[str, Any]) -> Converted:
+        """Return it as one graph; the arrays, of inputs, become part of that."""

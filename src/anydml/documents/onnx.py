@@ -1,0 +1,191 @@
+"""ONNX models as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anydml.core._json import short_repr
+from anydml.core._progress import show_progress
+from anydml.core.errors import ModelError
+from anydml.core.levels import FeatureLevel
+from anydml.devices.device import Device
+from anydml.documents.document import Converted, Document, UsageError
+from anydml.drawing import Box, Line, draw_boxes
+from anydml.models.document import visible
+from anydml.models.files import Output, model_name, output_folder, own_folder
+from anydml.models.formats import header_of, read_array
+from anydml.models.resources import json_numbers
+from anydml.models.run import durations, repeated
+from anydml.models.write import file_names
+from anydml.onnx import read_onnx
+from anydml.onnx.model import OnnxModel
+from anydml.onnx.read import read_file
+from anydml.onnx.report import Report, Unreadable
+from anydml.onnx.restore import graph_of_source
+from anydml.onnx.types import DATA_TYPES, Value, numpy_type
+
+
+class OnnxDocument(Document):
+    """An ONNX model."""
+
+    TAKES_OPTIONS = True
+    TENSOR = "tensor"
+
+    @cached_property
+    def _given(self) -> dict[str, Any]:
+        return {name: read_array(file) for name, file in self.options.input}
+
+    @cached_property
+    def model(self) -> OnnxModel:
+        """The model, with the shapes of the given inputs."""
+        return read_onnx(
+            self.path, shapes=self._shapes(self._given), dims=dict(self.options.dim),
+            as_onnxruntime=self.options.as_onnxruntime, memory_limit=self.limits.memory_limit,
+        )  # fmt: skip
+
+    def _shapes(self, arrays: Mapping[str, Any]) -> dict[str, Sequence[int]]:
+        known = {name: array.shape for name, array in arrays.items()}
+        return {**known, **dict(self.options.shape)}
+
+    def names(self) -> Collection[str]:
+        return self.model.names()
+
+    def expected(self) -> Mapping[str, Path]:
+        folder = self.options.expect_all
+        if folder is None:
+            return {}
+        files = {name: folder / f"{name}.npy" for name in self.names()}
+        safe = {name: folder / f"{file}.npy" for name, file in file_names(files).items()}
+        found = {}
+        for name, own in files.items():
+            path = next((p for p in (own, safe[name]) if _is_file(p)), None)
+            if path is not None:
+                found[name] = path
+        if not found:
+            raise UsageError(f"--expect-all: {str(folder)!r} has no NAME.npy of a tensor")
+        return found
+
+    def producer(self, name: str) -> str:
+        return self.model.producer(name)
+
+    def check(self, device: Device) -> Report | Unreadable:
+        try:
+            return Report(self.model, device.feature_level)
+        except ModelError as error:
+            return Unreadable(self.path.name, error.problems)
+
+    def run(
+        self,
+        device: Device,
+        write: Callable[[str], object],
+        *,
+        names: Sequence[str],
+        repeat: int,
+        timing: bool,
+    ) -> dict[str, Any]:
+        model = self.model
+        if problems := model.memory_problems:
+            raise ModelError(*problems)
+        arrays = made_inputs(model, self._given, self.options.random)
+        further = [name for name in dict.fromkeys(names) if name not in model.outputs]
+        compiled = model.compile(device, further)
+        results: dict[str, Any] = {}
+        what = f"Run of {short_repr(self.path.name)}"
+        seconds = repeated(lambda: results.update(compiled(**arrays)), repeat, what, show_progress)
+        if self.limits.output_dir is not None:
+            self._write_files(results)
+        if timing:
+            write(f"{durations(what, seconds)}\n")
+        for name in model.outputs:
+            array = results[name]
+            write(f"{visible(name)}: {array.dtype.name} {array.shape}\n")
+            write(f"{np.array2string(array, threshold=100)}\n")
+        return results
+
+    def _write_files(self, results: Mapping[str, Any]) -> None:
+        folder = output_folder(model_name(self.path), self.limits)
+        with Output(folder, own_folder(self.limits), self.limits.overwrite) as output:
+            for name, file in file_names(self.model.outputs).items():
+                array = np.ascontiguousarray(results[name])
+                octets = array.reshape(-1).view(np.uint8).data
+                output.write(f"{file}.npy", [memoryview(header_of(array)), octets])
+
+    def results_data(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        records = {}
+        for name in self.model.outputs:
+            array = results[name]
+            kind, sizes = array.dtype.name, list(array.shape)
+            records[name] = {"dataType": kind, "sizes": sizes, "values": json_numbers(array)}
+        return {"outputs": records}
+
+    def draw(self, level: FeatureLevel) -> str:
+        """Draw the nodes; those that DirectML refuses are red."""
+        report = Report(self.model, level)
+        boxes: list[Box] = []
+        lines: list[Line] = []
+        made: dict[str, int] = {}
+        values = report.model.graph.values
+        for value in report.model.graph.inputs:
+            made[value.name] = len(boxes)
+            boxes.append(Box(value.name, str(value), is_data=True))
+        problems = []
+        for item in report.judged:
+            found = [str(violation) for violation in item.violations]
+            problems += found
+            at = len(boxes)
+            boxes.append(Box(item.node.name, f"{item.node.title} ({item.place})", problems=found))
+            lines += [
+                Line(made[name], at, (str(values[name]),))
+                for name in item.node.inputs
+                if name in made
+            ]
+            made.update((name, at) for name in item.node.outputs if name)
+        for name, unique in report.model.graph.outputs.items():
+            if unique in made:
+                lines.append(Line(made[unique], len(boxes), (str(values[unique]),)))
+                boxes.append(Box(name, str(values[unique]), is_data=True))
+        return draw_boxes(f"The model {report.model.name}", boxes, lines, problems)
+
+    def graph(self, arrays: Mapping[str, Any]) -> Converted:
+        source = read_file(self.path, self.limits.memory_limit)
+        graph, weights = graph_of_source(source, self._shapes(arrays), dict(self.options.dim))
+        return graph, {**weights, **arrays}
+
+
+def made_inputs(model: OnnxModel, given: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+    """Make random arrays for the inputs that have none, if there is a seed."""
+    unknown = [name for name in given if name not in model.inputs]
+    if unknown:
+        names = ", ".join(map(repr, model.inputs)) or "none"
+        raise UsageError(f"--input: expected one of {names}, got {unknown[0]!r}")
+    missing = [name for name in model.inputs if name not in given]
+    if missing and seed is None:
+        names = ", ".join(map(repr, missing))
+        raise UsageError(f"expected --input NAME=FILE.npy or --random SEED for {names}")
+    free = model.input_problems()
+    if free:
+        raise ModelError(*free)
+    generator = np.random.default_rng(seed)
+    made = {name: _random(model.inputs[name], generator) for name in missing}
+    return {**given, **made}
+
+
+def _random(value: Value, generator: np.random.Generator) -> Any:
+    if value.type not in DATA_TYPES or DATA_TYPES[value.type].bits < 8:
+        raise ModelError(f"Input {value.name!r}: expected --input for a tensor of {value.type}.")
+    sizes, kind = value.sizes or (), numpy_type(value.type)
+    if kind.kind == "f":
+        return generator.uniform(-1, 1, sizes).astype(kind)
+    return generator.integers(0, 2, sizes).astype(kind)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
