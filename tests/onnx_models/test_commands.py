@@ -154,6 +154,15 @@ def test_a_model_is_recognized_by_its_content(capsys, written):
     assert "7 nodes" in run(capsys, "check", path, "--dim", "n=1")[1]
 
 
+@pytest.mark.parametrize("sizes", [[], [1], [2, 3], [0]])
+def test_files_of_outputs_have_their_shapes(capsys, written, sizes):
+    path = written(model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, sizes)}, {"y": FLOAT}))
+    status, out, err = run(capsys, "run", path, "--random", 1, "--output-dir", "out")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"y: float32 {tuple(sizes)}\n")
+    assert np.load("out/y.npy").shape == tuple(sizes)
+
+
 def test_run_prints_and_writes_outputs(capsys, written, tmp_path):
     x = floats(0, 2, 3, 17, 17)
     np.save("x.npy", x)

@@ -18,7 +18,7 @@ from anydml.graphs.desc import GraphDesc
 from anydml.graphs.lower import lower
 from anydml.models.document import visible
 from anydml.models.files import Folder, Limits, Output, Place, parts_below, target_problem
-from anydml.models.formats import header_of, read_array
+from anydml.models.formats import npy_pieces, read_array
 from anydml.models.write import dxdispatch_model, with_file_names
 from anydml.onnx.read import load_onnx
 from anydml.onnx.write import bound_weights, buffer_of, little_endian, written_model
@@ -125,7 +125,7 @@ def _npy(content: bytes, tensor: TensorDesc) -> list[memoryview]:
     array = np.frombuffer(content, tensor.data_type.numpy)
     if tensor.strides is None:
         array = array[: tensor.element_count].reshape(tensor.sizes)
-    return [memoryview(header_of(array)), array.reshape(-1).view(np.uint8).data]
+    return npy_pieces(array)
 
 
 def _write(files: Files, output: Path, limits: Limits) -> None:

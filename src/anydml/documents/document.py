@@ -14,7 +14,10 @@ from anydml.devices.device import Device
 from anydml.graphs.desc import GraphDesc
 from anydml.models.files import Limits
 
-Converted = tuple[GraphDesc, Mapping[str, Any]]
+Write = Callable[[str], object]
+Arrays = Mapping[str, Any]
+
+Converted = tuple[GraphDesc, Arrays]
 """A graph, and the elements of inputs: of all that it owns, and of others."""
 
 
@@ -66,6 +69,7 @@ class Report(Protocol):
         """The report as JSON."""
 
 
+@dataclass(eq=False)
 class Document(ABC):
     """A model or graph in a file, which is read when it is first needed.
 
@@ -79,15 +83,14 @@ class Document(ABC):
         Further options.
     """
 
+    path: Path
+    limits: Limits
+    options: Options
+
     TAKES_OPTIONS: ClassVar[bool] = False
     """Whether `Options` have an effect."""
     TENSOR: ClassVar[str]
     """What messages call one of `names`."""
-
-    def __init__(self, path: Path, limits: Limits, options: Options) -> None:
-        self.path = path
-        self.limits = limits
-        self.options = options
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -112,14 +115,8 @@ class Document(ABC):
 
     @abstractmethod
     def run(
-        self,
-        device: Device,
-        write: Callable[[str], object],
-        *,
-        names: Sequence[str],
-        repeat: int,
-        timing: bool,
-    ) -> dict[str, Any]:
+        self, device: Device, write: Write, names: Sequence[str], repeat: int, timing: bool
+    ) -> Arrays:
         """Run it and return arrays, among them those of some names.
 
         Parameters
@@ -137,7 +134,7 @@ class Document(ABC):
         """
 
     @abstractmethod
-    def results_data(self, results: Mapping[str, Any]) -> dict[str, Any]:
+    def results_data(self, results: Arrays) -> dict[str, Any]:
         """What a run has returned, as JSON."""
 
     @abstractmethod
@@ -145,5 +142,5 @@ class Document(ABC):
         """Draw it as SVG; what the feature level refuses is red."""
 
     @abstractmethod
-    def graph(self, arrays: Mapping[str, Any]) -> Converted:
+    def graph(self, arrays: Arrays) -> Converted:
         """Return it as one graph; the arrays, of inputs, become part of that."""

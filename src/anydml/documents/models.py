@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ from anydml.core.errors import ModelError
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.tensor import TensorFlags
 from anydml.devices.device import Device
-from anydml.documents.document import Converted, Document
+from anydml.documents.document import Arrays, Converted, Document, Write
 from anydml.drawing import draw_graph
 from anydml.graphs.check import SINCE, violations
 from anydml.graphs.desc import GraphDesc
@@ -51,19 +51,13 @@ class ModelDocument(Document):
         return report(self.path, device, self.limits)
 
     def run(
-        self,
-        device: Device,
-        write: Callable[[str], object],
-        *,
-        names: Sequence[str],
-        repeat: int,
-        timing: bool,
-    ) -> dict[str, Any]:
+        self, device: Device, write: Write, names: Sequence[str], repeat: int, timing: bool
+    ) -> Arrays:
         return run_model(
             self.model, device, write=write, repeat=repeat, timing=timing, progress=show_progress
         )
 
-    def results_data(self, results: Mapping[str, Any]) -> dict[str, Any]:
+    def results_data(self, results: Arrays) -> dict[str, Any]:
         return results_data(self.model, results)
 
     def draw(self, level: FeatureLevel) -> str:
@@ -81,7 +75,7 @@ class ModelDocument(Document):
             return document
         return without_problems(model_of(document, self.path, self.limits))
 
-    def graph(self, arrays: Mapping[str, Any]) -> Converted:
+    def graph(self, arrays: Arrays) -> Converted:
         found = self._read()
         if isinstance(found, GraphDesc):
             graph, weights, folder = found, dict[str, Any](), folder_of(self.path, self.limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from anydml.core._progress import show_progress
 from anydml.core.errors import ModelError
 from anydml.core.levels import FeatureLevel
 from anydml.devices.device import Device
-from anydml.documents.document import Converted, Document, UsageError
+from anydml.documents.document import Arrays, Converted, Document, UsageError, Write
 from anydml.drawing import Box, Line, draw_boxes
 from anydml.models.document import visible
 from anydml.models.files import Output, model_name, output_folder, own_folder
-from anydml.models.formats import header_of, read_array
+from anydml.models.formats import npy_pieces, read_array
 from anydml.models.resources import json_numbers
 from anydml.models.run import durations, repeated
 from anydml.models.write import file_names
@@ -80,14 +80,8 @@ class OnnxDocument(Document):
             return Unreadable(self.path.name, error.problems)
 
     def run(
-        self,
-        device: Device,
-        write: Callable[[str], object],
-        *,
-        names: Sequence[str],
-        repeat: int,
-        timing: bool,
-    ) -> dict[str, Any]:
+        self, device: Device, write: Write, names: Sequence[str], repeat: int, timing: bool
+    ) -> Arrays:
         model = self.model
         if problems := model.memory_problems:
             raise ModelError(*problems)
@@ -107,15 +101,13 @@ class OnnxDocument(Document):
             write(f"{np.array2string(array, threshold=100)}\n")
         return results
 
-    def _write_files(self, results: Mapping[str, Any]) -> None:
+    def _write_files(self, results: Arrays) -> None:
         folder = output_folder(model_name(self.path), self.limits)
         with Output(folder, own_folder(self.limits), self.limits.overwrite) as output:
             for name, file in file_names(self.model.outputs).items():
-                array = np.ascontiguousarray(results[name])
-                octets = array.reshape(-1).view(np.uint8).data
-                output.write(f"{file}.npy", [memoryview(header_of(array)), octets])
+                output.write(f"{file}.npy", npy_pieces(results[name]))
 
-    def results_data(self, results: Mapping[str, Any]) -> dict[str, Any]:
+    def results_data(self, results: Arrays) -> dict[str, Any]:
         records = {}
         for name in self.model.outputs:
             array = results[name]
@@ -151,13 +143,13 @@ class OnnxDocument(Document):
                 boxes.append(Box(name, str(values[unique]), is_data=True))
         return draw_boxes(f"The model {report.model.name}", boxes, lines, problems)
 
-    def graph(self, arrays: Mapping[str, Any]) -> Converted:
+    def graph(self, arrays: Arrays) -> Converted:
         source = read_file(self.path, self.limits.memory_limit)
         graph, weights = graph_of_source(source, self._shapes(arrays), dict(self.options.dim))
         return graph, {**weights, **arrays}
 
 
-def made_inputs(model: OnnxModel, given: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
+def made_inputs(model: OnnxModel, given: Arrays, seed: int | None) -> Arrays:
     """Make random arrays for the inputs that have none, if there is a seed."""
     unknown = [name for name in given if name not in model.inputs]
     if unknown:

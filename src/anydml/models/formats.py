@@ -144,11 +144,17 @@ def _dtype(text: str) -> np.dtype[Any]:
     raise ModelError(f"Expected elements of a tensor's type: got {short_repr(text)}.")
 
 
-def header_of(array: Array) -> bytes:
-    """Make the header of a `.npy` file of a contiguous array."""
+def npy_pieces(array: Array) -> list[memoryview]:
+    """Return the bytes of a `.npy` file of an array: the header and the elements."""
+    array = np.asarray(array, order="C")
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-    return file.getvalue()
+    return [memoryview(file.getvalue()), octets_of(array)]
+
+
+def octets_of(array: Array) -> memoryview:
+    """View the bytes of a contiguous array."""
+    return array.reshape(-1).view(np.uint8).data
 
 
 _FORMATS: Final = {".jpg": "JPEG", ".png": "PNG"}

@@ -268,9 +268,9 @@ def _show(
     if command.picture:
         output.write(command.target, [memoryview(formats.encode_picture(command.target, contents))])
         return
-    elements = contents.reshape(-1).view(np.uint8).data
-    header = formats.header_of(contents) if command.npy else b""
-    output.write(command.target, [memoryview(header), elements])
+    npy = command.npy
+    pieces = formats.npy_pieces(contents) if npy else [formats.octets_of(contents)]
+    output.write(command.target, pieces)
 
 
 @contextmanager
