@@ -1,7 +1,5 @@
 """Operator modules without a page, with fields of every kind, to test what the kinds do."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 import anydml as dml
@@ -24,7 +22,6 @@ def _of(types):
     return TensorSupport(range(1, 9), data_types(types))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Curve(Descriptor):
     """An activation: it has tensors where it stands alone, and none inside another operator."""
 
@@ -42,7 +39,6 @@ class Curve(Descriptor):
         return Inferred((inputs[0],))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Other(Descriptor):
     """An operator that nothing takes inside."""
 
@@ -52,7 +48,6 @@ class Other(Descriptor):
     SUPPORT = (row("1_0", InputTensor=ANY),)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Everything(Descriptor):
     """A weighted sum, with an attribute of each kind."""
 
@@ -128,7 +123,6 @@ class Function(NamedEnum):
         return "FUNCTION_"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Reduction(Descriptor):
     """An operator with a table for each of some members of an attribute, as REDUCE has."""
 

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from anydml.ops import _registry as registry
 T = dml.TensorDesc
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Doubled(dml.Cast):
     """A definition without a kernel."""
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, dataclass_transform
 
 import numpy as np
 
@@ -45,9 +45,10 @@ DEFINED: Final[dict[str, type[Descriptor]]] = {}
 """Every definition that has been loaded and has a page, by the operator's names."""
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Descriptor:
-    """Base of the operator descriptors: frozen, keyword-only, comparable and hashable."""
+    """Base of the operator descriptors, dataclasses all: frozen, keyword-only, comparable."""
 
     NAME: ClassVar[str]
     """The operator's name, as in ``DML_OPERATOR_…``."""
@@ -88,6 +89,7 @@ class Descriptor:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True, repr=False)(cls)
         page = PAGES.get(cls.__dict__.get("NAME", ""))
         if page is not None:
             cls.SUPPORT = page.support

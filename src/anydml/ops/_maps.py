@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from anydml.core.tensor import TensorDesc
 from anydml.ops._computed import Map
 from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Function(Map):
     """Base of the operators of one input.
 
@@ -25,7 +22,6 @@ class Function(Map):
     output_tensor: TensorDesc = output_field()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Unary(Function):
     """Base of the operators of one input that may be scaled.
 
@@ -38,7 +34,6 @@ class Unary(Function):
     scale_bias: ScaleBias | None = scale_bias()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Binary(Map):
     """Base of the operators of two inputs.
 

@@ -5,7 +5,6 @@ A fused activation omits its tensors and is applied to the result of the enclosi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Final, TypeAlias
 
@@ -25,7 +24,6 @@ _SCALED: Final = ulp(72)
 """The product in front of `exp` is rounded: 64 ULPs of the power where it is above 64."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Activation(Map):
     """Base of the activations.
 
@@ -71,7 +69,6 @@ class ActivationRelu(Activation):
         return e.xp.maximum(x, e.xp.zeros_like(x))  # NumPy is slower with one zero
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationLeakyRelu(Activation):
     """``x`` if it is not negative, else ``alpha * x``.
 
@@ -97,7 +94,6 @@ class ActivationLeakyRelu(Activation):
         return e.xp.where(x >= 0, x, line)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationLinear(Activation):
     """``alpha * x + beta``.
 
@@ -148,7 +144,6 @@ class ActivationTanh(Activation):
         return e.xp.tanh(x)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationThresholdedRelu(Activation):
     """``x`` if it is greater than alpha, else 0; NaN becomes 0.
 
@@ -177,7 +172,6 @@ def _kinked(e: Engine, x: Array, alpha: float) -> Array:
     return e.xp.where(x >= 0, x, scale * e.xp.expm1(x))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationElu(Activation):
     """``x`` if it is not negative, else ``alpha * (exp(x) - 1)``.
 
@@ -199,7 +193,6 @@ class ActivationElu(Activation):
         return _kinked(e, x, alpha)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationScaledElu(Activation):
     """``gamma * x`` if ``x`` is greater than 0, else ``gamma * (alpha * exp(x) - alpha)``.
 
@@ -225,7 +218,6 @@ class ActivationScaledElu(Activation):
         return x.dtype.type(gamma) * _kinked(e, x, alpha)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationCelu(Activation):
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``.
 
@@ -261,7 +253,6 @@ def softplus(e: Engine, x: Array, alpha: float, beta: float) -> Array:
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationSoftplus(Activation):
     """``log(1 + exp(steepness * x)) / steepness``.
 
@@ -291,7 +282,6 @@ class ActivationSoftplus(Activation):
         return softplus(e, x, 1 / steepness, steepness)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationParametricSoftplus(Activation):
     """``alpha * log(1 + exp(beta * x))``.
 
@@ -327,7 +317,6 @@ class ActivationSoftsign(Activation):
         return x / (x.dtype.type(1) + e.xp.abs(x))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationHardSigmoid(Activation):
     """``max(0, min(alpha * x + beta, 1))``.
 
@@ -355,7 +344,6 @@ class ActivationHardSigmoid(Activation):
         return e.xp.maximum(kind(0), e.xp.minimum(line, kind(1)))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationHardSwish(ActivationHardSigmoid):
     """``x * max(0, min(alpha * x + beta, 1))``.
 
@@ -377,7 +365,6 @@ class ActivationHardSwish(ActivationHardSigmoid):
         return x * ActivationHardSigmoid.compute(e, x, alpha=alpha, beta=beta)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationSwish(Activation):
     """``x * sigmoid(sigmoid_input_scale * x)``.
 
@@ -405,7 +392,6 @@ class ActivationSwish(Activation):
         return x * root * (root / (one + e.xp.exp(-e.xp.abs(z))))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationScaledTanh(Activation):
     """``alpha * tanh(beta * x)``.
 
@@ -444,7 +430,6 @@ class ActivationGelu(Activation):
         return kind(0.5) * x * (kind(1) + e.erf(x * kind(0.5**0.5)))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationShrink(Activation):
     """``x + bias`` below ``-threshold``, ``x - bias`` above ``threshold``, else 0.
 
@@ -474,7 +459,6 @@ class ActivationShrink(Activation):
         return e.xp.where(x < -bound, x + shift, above)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ActivationParameterizedRelu(Map):
     """``x`` if it is not negative, else ``slope * x``.
 

@@ -10,7 +10,7 @@ outputs contain both, for the next call. Everything is computed in FLOAT64 and r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -266,7 +266,6 @@ def _misfits(name: str, expected: Sequence[int], got: Sequence[int], broadcasts:
             yield Violation(f"{name}.Sizes[{axis}]", f"{size}{or_one} (of {expected_text})", own)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MultiheadAttention(Attention):
     """Attention with several heads.
 
@@ -325,7 +324,6 @@ class MultiheadAttention(Attention):
         return attend(e, tensors, None, *counts, scale, mask_filter_value, mask_type)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MultiheadAttention1(Attention):
     """Attention with several heads; groups of query heads may share keys and values.
 

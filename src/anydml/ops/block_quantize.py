@@ -8,7 +8,6 @@ Four-bit tensors are bound as bytes, with the first of two elements in the low f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -51,7 +50,6 @@ Layout = tuple[str, tuple[int, ...], tuple[int, ...] | None]
 """A four-bit tensor's type, sizes and strides."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class BlockQuantization(Computed):
     """Base of quantization in blocks and its inverse.
 

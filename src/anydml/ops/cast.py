@@ -23,7 +23,6 @@ follows the rules above.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +38,6 @@ from anydml.ops._shapes import dtype_named
 FAMILY = Family.ELEMENTWISE
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Cast(Descriptor):
     """``DML_CAST_OPERATOR_DESC``.
 

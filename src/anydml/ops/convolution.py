@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anydml.core._literals import ConvolutionDirectionName, ConvolutionModeName
@@ -66,7 +65,6 @@ class ConvolutionDirection(NamedEnum):
         return "DML_CONVOLUTION_DIRECTION_"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Convolution(Computed):
     """``activation(filter * input + bias)``, or the transpose of that convolution.
 

@@ -6,7 +6,6 @@ The diagonal of an element is its column minus its row. All matrices of a batch 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,6 @@ class _Diagonal(Sized):
         return {"dtype": output.data_type.numpy.name, **super().attributes()}
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class DiagonalMatrix(_Diagonal):
     """Writes the value where ``column - row`` equals the offset, and 0 elsewhere.
 
@@ -85,7 +83,6 @@ class DiagonalMatrix(_Diagonal):
         return e.xp.where(_diagonals(e, shape) == offset, element, element.dtype.type(0))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class DiagonalMatrix1(_Diagonal):
     """Writes the value on diagonals ``begin`` to ``end - 1``; elsewhere copies the input, or 0.
 

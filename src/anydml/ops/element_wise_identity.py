@@ -22,7 +22,6 @@ the input. The page does not specify the precision; anydml follows the rules abo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from anydml.ops._numbers import cast_element
 FAMILY = Family.ELEMENTWISE
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseIdentity(Descriptor):
     """``DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC``.
 

@@ -7,7 +7,6 @@ around, and an integer divided by 0 is 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anydml.core._literals import DataTypeName, RoundingModeName
@@ -62,7 +61,6 @@ class ElementWiseAdd(Binary):
         return a + b
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseAdd1(ElementWiseAdd):
     """``activation(A + B)``.
 
@@ -251,7 +249,6 @@ class RoundingMode(NamedEnum):
         return "DML_ROUNDING_MODE_"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseRound(Function):
     """Rounds to the nearest integer, or towards zero.
 
@@ -290,7 +287,6 @@ class ElementWiseRecip(Unary):
         return x.dtype.type(1) / x
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseThreshold(Unary):
     """``max(x, Min)``; NaN is unchanged.
 
@@ -321,7 +317,6 @@ def between(e: Engine, x: Array, low: Any, high: Any) -> Array:
     return e.xp.clip(x, low, e.xp.maximum(low, high))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClip(Activation):
     """``max(Min, min(x, Max))``; NaN is unchanged.
 
@@ -348,7 +343,6 @@ class ElementWiseClip(Activation):
         return between(e, x, number(e, min, x), number(e, max, x))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClip1(Unary):
     """``max(Min, min(x, Max))`` with bounds in the data type of the tensors; NaN is unchanged.
 
@@ -378,7 +372,6 @@ class ElementWiseClip1(Unary):
         return between(e, x, x.dtype.type(min), x.dtype.type(max))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ValueScale2D(Map):
     """``scale * x + bias`` with a bias for each channel.
 

@@ -14,7 +14,6 @@ Page: ``DML_FILL_VALUE_CONSTANT_OPERATOR_DESC``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,7 +33,6 @@ from anydml.ops._shapes import dtype_named, numpy_of
 FAMILY = Family.CREATE
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class FillValueConstant(Descriptor):
     """``DML_FILL_VALUE_CONSTANT_OPERATOR_DESC``.
 

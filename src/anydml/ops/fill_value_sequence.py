@@ -22,7 +22,6 @@ an unsigned type. Its bits are interpreted as an unsigned integer: -2 is 254 in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -43,7 +42,6 @@ from anydml.ops._shapes import dtype_named
 FAMILY = Family.CREATE
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class FillValueSequence(Descriptor):
     """``DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC``.
 

@@ -7,7 +7,6 @@ window, in row-major order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -27,7 +26,6 @@ from anydml.ops._windows import check_arrays, count_windows
 FAMILY = Family.NETWORKS
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Windows(Computed):
     """The sizes and positions of windows.
 

@@ -23,7 +23,6 @@ data type of the output to a DimensionCount means the data type of the input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,7 +37,6 @@ from anydml.ops._fields import axis_field, input_field, output_field, uint
 FAMILY = Family.SELECT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Gather(Descriptor):
     """``DML_GATHER_OPERATOR_DESC``.
 

@@ -20,7 +20,6 @@ output, but its rules require the type of the input: this is a misprint for FLOA
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from anydml.ops._fields import axis_field, input_field, output_field
 FAMILY = Family.SELECT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class GatherElements(Descriptor):
     """``DML_GATHER_ELEMENTS_OPERATOR_DESC``.
 

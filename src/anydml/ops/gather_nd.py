@@ -25,7 +25,6 @@ more than the batch dimensions, for the tuples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,7 +39,6 @@ from anydml.ops._fields import input_field, output_field, uint
 FAMILY = Family.SELECT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class GatherND(Descriptor):
     """``DML_GATHER_ND_OPERATOR_DESC``.
 
@@ -129,7 +127,6 @@ class GatherND(Descriptor):
             outputs[0][at] = data[at[: attributes["batch_dims"]] + coordinates]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class GatherND1(GatherND):
     """``DML_GATHER_ND1_OPERATOR_DESC``.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -40,7 +39,6 @@ from anydml.ops.slice1 import Slice1, first_places, offsets_of_elements
 FAMILY = Family.TRAINING
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Gradient(Map):
     """Base of the gradients of functions of one tensor.
 
@@ -72,7 +70,6 @@ class ActivationReluGrad(Gradient):
         return e.xp.where(x > 0, dy, dy.dtype.type(0))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClipGrad(Gradient):
     """0 where the input is at most Min or at least Max; copies the gradient elsewhere.
 
@@ -93,7 +90,6 @@ class ElementWiseClipGrad(Gradient):
         return _between(e, x, dy, number(e, min, x), number(e, max, x))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseClipGrad1(Gradient):
     """ELEMENT_WISE_CLIP_GRAD with bounds in the data type of the tensors.
 
@@ -127,7 +123,6 @@ def _between(e: Engine, x: Array, dy: Array, low: Any, high: Any) -> Array:
     return e.xp.where((x <= low) | (x >= high), dy.dtype.type(0), dy)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class LocalResponseNormalizationGrad(Gradient):
     """The gradient of LOCAL_RESPONSE_NORMALIZATION, computed in FLOAT64.
 
@@ -178,7 +173,6 @@ class LocalResponseNormalizationGrad(Gradient):
 _RENAMED: Final = {"InputTensor": "OutputGradientTensor", "OutputTensor": "InputGradientTensor"}
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class SliceGrad(Sized):
     """The gradient of SLICE1: writes elements to their positions in the window, and 0 elsewhere.
 

@@ -9,7 +9,6 @@ even, and clamped to the range of its type.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -75,7 +74,6 @@ _SCALES: Final = {"a_scale_tensor": [[0.5]], "b_scale_tensor": [[2.0, 4.0]]}
 _OUTPUT: Final = {"output_scale_tensor": [[2.0]], "output_zero_point_tensor": [[10]]}
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MatrixMultiplyInteger(Computed):
     """``(A - zero point) @ (B - zero point)`` for each batch and channel; sums wrap around.
 
@@ -115,7 +113,6 @@ class MatrixMultiplyInteger(Computed):
         return wrapped(e, e.dot(centred(a, a_zero, -2), centred(b, b_zero)))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Scaled(Computed):
     """The fields that all matrix products with scales have.
 
@@ -146,7 +143,6 @@ class Scaled(Computed):
     IN_PIECES = True
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MatrixMultiplyIntegerToFloat(Scaled):
     """The matrix product of two quantized tensors, as floats.
 
@@ -195,7 +191,6 @@ class MatrixMultiplyIntegerToFloat(Scaled):
         return y if bias is None else y + bias
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class QuantizedLinearMatrixMultiply(Scaled):
     """The quantized matrix product of two quantized tensors.
 
@@ -234,7 +229,6 @@ class QuantizedLinearMatrixMultiply(Scaled):
         return quantized(e, real, align_to_axis(scale, -2), zero, -2)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseQuantizedLinearAdd(Computed):
     """The quantized sum of two quantized tensors.
 

@@ -9,7 +9,6 @@ type.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +37,6 @@ from anydml.ops.pooling import AveragePooling, AveragePooling1, Dilated
 FAMILY = Family.QUANTIZED
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Filtered(Computed):
     """The positions of a sliding filter.
 
@@ -95,7 +93,6 @@ _WINDOW: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class IntegerTensors(Computed):
     """The tensors of a convolution of integers.
 
@@ -120,7 +117,6 @@ class IntegerTensors(Computed):
     output_tensor: TensorDesc = output_field()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ConvolutionInteger(Filtered, IntegerTensors):
     """The convolution of integers, after subtraction of their zero points."""
 
@@ -143,7 +139,6 @@ class ConvolutionInteger(Filtered, IntegerTensors):
         return wrapped(e, _convolved(e, x, x_zero, w, w_zero, attributes))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class QuantizedTensors(Computed):
     """The tensors of a quantized convolution.
 
@@ -183,7 +178,6 @@ class QuantizedTensors(Computed):
     output_tensor: TensorDesc = output_field()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class QuantizedLinearConvolution(Filtered, QuantizedTensors):
     """The quantized convolution of a quantized tensor with a quantized filter."""
 
@@ -223,7 +217,6 @@ def _convolved(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class PooledTensors(Computed):
     """The tensors of quantized pooling.
 
@@ -251,7 +244,6 @@ class PooledTensors(Computed):
     output_tensor: TensorDesc = output_field()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class QuantizedLinearAveragePooling(Dilated, PooledTensors):
     """The quantized mean of each window of a quantized tensor.
 

@@ -13,7 +13,6 @@ Page: ``DML_JOIN_OPERATOR_DESC``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
@@ -43,7 +42,6 @@ def _same_except(axis: int, first: Named, other: Named) -> Rules:
         yield Violation(f"{other[0]}.Sizes", rule, other[1].shape)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Join(Descriptor):
     """``DML_JOIN_OPERATOR_DESC``.
 

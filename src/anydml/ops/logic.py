@@ -6,7 +6,6 @@ the data type of the output. An input element is true if it is not 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from anydml.core._literals import IsInfinityModeName
@@ -157,7 +156,6 @@ class IsInfinityMode(NamedEnum):
         return "DML_IS_INFINITY_MODE_"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseIsInfinity(Function):
     """Whether ``x`` is an infinity with a sign that the mode selects.
 
@@ -183,7 +181,6 @@ class ElementWiseIsInfinity(Function):
         return x == x.dtype.type(sign * float("inf"))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseIf(Map):
     """``A`` where the condition is true, else ``B``.
 

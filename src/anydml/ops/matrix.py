@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anydml.core._literals import MatrixTransformName
@@ -37,7 +36,6 @@ class MatrixTransform(NamedEnum):
         return "DML_MATRIX_TRANSFORM_"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Gemm(Computed):
     """``activation(alpha * A @ B + beta * C)`` for each batch and channel.
 

@@ -17,7 +17,6 @@ rank 0. The smallest N is then 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -33,7 +32,6 @@ from anydml.ops._rules import within
 FAMILY = Family.SELECT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class NonzeroCoordinates(Descriptor):
     """``DML_NONZERO_COORDINATES_OPERATOR_DESC``.
 

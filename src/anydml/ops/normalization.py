@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anydml.core.errors import Violation
@@ -45,7 +44,6 @@ def _as_input(operator: type[Computed], inputs: Sequence[Any], *more: Rules) -> 
     return Inferred.of((inputs[0],), broadcast_to(first, *others), *more)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class BatchNormalization(Computed):
     """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)``.
 
@@ -159,7 +157,6 @@ def _both_or_neither(desc: Any, level: FeatureLevel) -> Rules:
     yield Violation(name, f"a tensor below level 5_2, because {other} is present", None)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MeanVarianceNormalization(Computed):
     """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)`` of images.
 
@@ -220,7 +217,6 @@ class MeanVarianceNormalization(Computed):
         return normalize(e, x, scale, bias, axes, True, normalize_variance, epsilon)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class AxesNormalization(Computed):
     """Base of the operators with an `axes` field."""
 
@@ -250,7 +246,6 @@ def _all_channels(data: Named, other: Named) -> Rules:
         yield Violation(f"{other[0]}.Sizes[1]", rule, got)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MeanVarianceNormalization1(AxesNormalization):
     """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)`` along some axes.
 
@@ -306,7 +301,6 @@ class MeanVarianceNormalization1(AxesNormalization):
         return normalize(e, x, scale, bias, axes, True, normalize_variance, epsilon)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MeanVarianceNormalization2(AxesNormalization):
     """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias)``, parts optional.
 
@@ -362,7 +356,6 @@ class MeanVarianceNormalization2(AxesNormalization):
         return normalize(e, x, scale, bias, axes, use_mean, use_variance, epsilon)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class LpNormalization(Computed):
     """Divides each element by the norm along an axis: ``x / max(norm, epsilon)``.
 
@@ -409,7 +402,6 @@ class LpNormalization(Computed):
         return wide / e.xp.maximum(norm if p == 1 else e.xp.sqrt(norm), epsilon)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class LocalResponseNormalization(Map):
     """``x / (bias + alpha / local_size * sum(x * x)) ** beta``, summed over a neighbourhood.
 

@@ -20,7 +20,6 @@ Page: ``DML_ONE_HOT_OPERATOR_DESC``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -50,7 +49,6 @@ def _off_and_on(values: ArraySpec) -> Rules:
         yield Violation("ValuesTensor.Sizes", rule, values.shape)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class OneHot(Descriptor):
     """``DML_ONE_HOT_OPERATOR_DESC``.
 

@@ -31,7 +31,6 @@ which feature level 6_4 adds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -154,7 +153,6 @@ def _something_to_pad_with(data: ArraySpec, attributes: Attributes) -> Rules:
             yield Violation("PaddingMode", rule, attributes["mode"])
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Padding1(Descriptor):
     """``DML_PADDING1_OPERATOR_DESC``.
 
@@ -258,7 +256,6 @@ class Padding1(Descriptor):
             output[at] = value if None in places else data[places]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Padding(Descriptor):
     """``DML_PADDING_OPERATOR_DESC``.
 

@@ -7,7 +7,6 @@ and index 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -56,7 +55,6 @@ class Pooling(Computed):
         )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Tensors(Pooling):
     """The fields that all pooling operators have.
 
@@ -114,7 +112,6 @@ def _missing_padding(
     return stride - left % stride if is_partial else 0
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Indices(Tensors):
     """The indices of the maxima.
 
@@ -132,7 +129,6 @@ class Indices(Tensors):
         return {**super().attributes(), "indexed": self.output_indices_tensor is not None}
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Windows(Pooling):
     """The sizes and positions of windows.
 
@@ -157,7 +153,6 @@ class Windows(Pooling):
     end_padding: Sequence[int] = uints()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Dilated(Windows):
     """Windows with gaps.
 
@@ -172,7 +167,6 @@ class Dilated(Windows):
     EXAMPLES = ({**Pooling.EXAMPLES[0], "dilations": (1, 2)},)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class AveragePooling(Windows, Tensors):
     """The mean of each window.
 
@@ -209,7 +203,6 @@ def _counts_with_padding(e: Engine, x: Array, attributes: Attributes) -> Array:
     return counts_of_windows(e, shape, x.dtype, whole)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class AveragePooling1(Dilated, Tensors):
     """The mean of each window, with dilations.
 
@@ -229,7 +222,6 @@ class AveragePooling1(Dilated, Tensors):
     compute = staticmethod(AveragePooling.compute)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MaxPooling(Windows, Tensors):
     """The largest element of each window; NaN if the window contains a NaN."""
 
@@ -240,7 +232,6 @@ class MaxPooling(Windows, Tensors):
         return e.reduce_window(x, "max", **window_of(attributes))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MaxPooling1(Windows, Indices):
     """The largest element of each window and its index; of equal elements, the first one."""
 
@@ -258,7 +249,6 @@ class MaxPooling1(Windows, Indices):
         return values, e.xp.where(places < 0, 0, places + first)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MaxPooling2(Dilated, Indices):
     """The largest element of each window, with dilations, and its index."""
 
@@ -268,7 +258,6 @@ class MaxPooling2(Dilated, Indices):
     compute = staticmethod(MaxPooling1.compute)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class LpPooling(Windows, Tensors):
     """``(|x1|^P + .. + |xn|^P)^(1/P)`` of each window.
 
@@ -299,7 +288,6 @@ class LpPooling(Windows, Tensors):
         return (e.xp.sqrt(total) if p == 2 else total ** (1 / p)).astype(x.dtype)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class LpPooling1(Dilated, Tensors):
     """``(|x1|^P + .. + |xn|^P)^(1/P)`` of each window, with dilations.
 

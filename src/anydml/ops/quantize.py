@@ -7,7 +7,7 @@ elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 import numpy as np
@@ -38,7 +38,6 @@ def _type_of_scale(x: ArraySpec | None, scale: ArraySpec | None) -> Rules:
         yield equal("ScaleTensor.DataType", type_name(scale), expected, f"InputTensor is {own}")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Linear(Map):
     """Base of linear quantization and its inverse.
 
@@ -135,7 +134,6 @@ class ElementWiseDequantizeLinear(Linear):
 _QUANTIZED: Final = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class DynamicQuantizeLinear(Computed):
     """Quantizes with the scale and zero point that fit the range of the input, extended to 0.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -44,7 +43,6 @@ def _size_of_state(state: ArraySpec) -> Rules:
         yield equal(f"InputStateTensor.Sizes[{i}]", got, size)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class RandomGenerator(Sized):
     """Uniformly distributed random bits: four numbers for each value of a counter.
 

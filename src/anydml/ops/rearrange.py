@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from anydml.core._literals import DepthSpaceOrderName
@@ -58,7 +57,6 @@ def _to_depth(e: Engine, x: Array, *, block_size: int, order: DepthSpaceOrder = 
     return moved.reshape(batches, depth * block_size * block_size, rows, columns)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Rearranged(Computed):
     """Base of the operators that move elements between channels and positions.
 
@@ -142,7 +140,6 @@ class DepthToSpace(ToSpace):
     compute = staticmethod(_to_space)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class DepthToSpace1(ToSpace):
     """Moves the channels of each pixel to a block of pixels.
 
@@ -171,7 +168,6 @@ class SpaceToDepth(ToDepth):
     compute = staticmethod(_to_depth)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class SpaceToDepth1(ToDepth):
     """Moves each block of pixels to channels.
 

@@ -12,7 +12,6 @@ tensor means the full length. All operators compute in FLOAT64 and round once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from anydml.core._literals import RecurrentNetworkDirectionName
@@ -197,7 +196,6 @@ def _transposed(e: Engine, recurrence: Array, d: int, gates: slice = slice(None)
     return e.xp.asarray(recurrence[0, d, rows], e.xp.float64).T
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Rnn(Recurrent):
     """``H = f(X @ W.T + H @ R.T + bias)`` for each element of a sequence.
 
@@ -271,7 +269,6 @@ class Rnn(Recurrent):
         return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Gru(Rnn):
     """Gated recurrent units: ``H = (1 - z) * g(…) + z * H`` with update and reset gates.
 
@@ -338,7 +335,6 @@ class Gru(Rnn):
         return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of, apart=1)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Lstm(Recurrent):
     """Long short-term memory: a cell state C with input, output and forget gates.
 

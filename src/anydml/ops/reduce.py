@@ -8,7 +8,6 @@ the result is NaN, or the index of a NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from anydml.core._literals import AxisDirectionName, ReduceFunctionName
@@ -98,7 +97,6 @@ _FUNCTIONS: Final[dict[str, Callable[[Engine, Array, Sequence[int]], Array]]] = 
 }
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Reduce(Computed):
     """Reduces the elements along some axes with a function, such as their sum.
 
@@ -154,7 +152,6 @@ class Reduce(Computed):
         return _FUNCTIONS[function.suffix](e, x, axes)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Position(Computed):
     """Base of ARGMAX and ARGMIN.
 
@@ -216,7 +213,6 @@ class ArgMin(Position):
         return position(e, x, axes, False, axis_direction)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Cumulative(Computed):
     """Base of the running totals.
 
@@ -263,7 +259,6 @@ def _running(
     return xp.flip(y, axis) if direction is AxisDirection.DECREASING else y
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class CumulativeSummation(Cumulative):
     """The running sum along an axis.
 
@@ -289,7 +284,6 @@ class CumulativeSummation(Cumulative):
         return _running(e, x, "cumsum", axis, axis_direction, has_exclusive_sum)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class CumulativeProduct(Cumulative):
     """The running product along an axis.
 

@@ -8,7 +8,6 @@ has the value of that element.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite, prod
 from typing import Any, Final, NamedTuple
 
@@ -75,7 +74,6 @@ def _finite(path: str, value: float, positive: bool) -> Rules:
         yield Violation(path, f"a finite number{' above 0' * positive}", value)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Tensors(Resampling):
     """The fields that all resampling operators have.
 
@@ -95,7 +93,6 @@ class Tensors(Resampling):
     interpolation_mode: InterpolationMode | InterpolationModeName = enumeration(InterpolationMode)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Gradients(Resampling):
     """The fields that all gradients of resampling have.
 
@@ -115,7 +112,6 @@ class Gradients(Resampling):
     interpolation_mode: InterpolationMode | InterpolationModeName = enumeration(InterpolationMode)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Placed(Resampling):
     """Scales and offsets.
 
@@ -137,7 +133,6 @@ class Placed(Resampling):
     output_pixel_offsets: Sequence[float] = floats()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Rounded(Resampling):
     """The rounding direction.
 
@@ -158,7 +153,6 @@ _PLACES: Final = {
 _EXAMPLE: Final = {"input_tensor": _ROW, "output_tensor": TensorDesc("FLOAT32", (1, 6))}
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Resample(Tensors):
     """Resizes the input; output element x lies at position ``(x + 0.5) / scale - 0.5``.
 
@@ -181,7 +175,6 @@ class Resample(Tensors):
         return _resample(e, x, attributes)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Resample1(Placed, Tensors):
     """Resizes the input, with offsets for input and output positions."""
 
@@ -191,7 +184,6 @@ class Resample1(Placed, Tensors):
     compute = staticmethod(Resample.compute)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Resample2(Placed, Rounded, Tensors):
     """Resizes the input, with offsets and a rounding direction for NEAREST_NEIGHBOR."""
 
@@ -204,7 +196,6 @@ class Resample2(Placed, Rounded, Tensors):
     compute = staticmethod(Resample.compute)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Resample3(Placed, Rounded, Tensors):
     """Resizes the input, with an optional antialiasing filter for shrinking.
 
@@ -237,7 +228,6 @@ _GRADIENT: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ResampleGrad(Placed, Gradients):
     """The gradient of RESAMPLE1."""
 
@@ -252,7 +242,6 @@ class ResampleGrad(Placed, Gradients):
         return wide
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ResampleGrad1(Placed, Rounded, Gradients):
     """The gradient of RESAMPLE2."""
 

@@ -21,7 +21,6 @@ SequenceTensor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from anydml.ops._shapes import replace_size
 FAMILY = Family.MOVE
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ReverseSubsequences(Descriptor):
     """``DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC``.
 

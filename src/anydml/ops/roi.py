@@ -7,7 +7,6 @@ or a corner is NaN, no input element is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -56,7 +55,6 @@ def _last_sizes(name: str, spec: ArraySpec, last: tuple[Any, str], free: int = 0
     yield equal(f"{name}.Sizes[{rank - 1}]", spec.shape[-1], *last)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class RoiPooling(Computed):
     """The maximum of each cell of a grid over a region of the input.
 
@@ -147,7 +145,6 @@ class RoiPooling(Computed):
         return xp.where(inside, best, x.dtype.type(0))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Tensors(Sized):
     """The tensors of ROI_ALIGN and its version 1.
 
@@ -216,7 +213,6 @@ class Tensors(Sized):
         return total + xp.where(inside == 1, 0.0, (1 - inside) * beyond)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Scaled(Computed):
     """How samples are computed and combined.
 
@@ -241,7 +237,6 @@ class Scaled(Computed):
             yield Violation("ReductionFunction", "AVERAGE or MAX", self.reduction_function)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Shifted(Computed):
     """Offsets of elements and samples.
 
@@ -257,7 +252,6 @@ class Shifted(Computed):
     output_pixel_offset: float = floating()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Bounded(Computed):
     """The value outside the input.
 
@@ -270,7 +264,6 @@ class Bounded(Computed):
     out_of_bounds_input_value: float = floating()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Sampled(Computed):
     """The number of samples of an output element.
 
@@ -311,7 +304,6 @@ _CENTERS: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class RoiAlign(Sampled, Bounded, Scaled, Tensors):
     """Resamples regions of the input to one size."""
 
@@ -319,7 +311,6 @@ class RoiAlign(Sampled, Bounded, Scaled, Tensors):
     EXAMPLES = ({**_REGIONS, **_IMAGES},)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class RoiAlign1(Sampled, Bounded, Shifted, Scaled, Tensors):
     """Resamples regions of the input to one size, with offsets and a choice of alignment.
 
@@ -336,7 +327,6 @@ class RoiAlign1(Sampled, Bounded, Shifted, Scaled, Tensors):
     ALSO_KNOWN_AS = "onnx.RoiAlign torchvision.ops.roi_align tensorflow.image.crop_and_resize"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class GradientTensors(Sized):
     """The tensors of the gradient.
 
@@ -370,7 +360,6 @@ def _same_channels(name: str, gradient: ArraySpec, data: ArraySpec) -> Rules:
     yield equal(f"{name}.Sizes[1]", size_at(gradient, 1), channels, "InputTensor.Sizes[1]")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class RoiAlignGrad(Sampled, Shifted, Scaled, GradientTensors):
     """The gradient of ROI_ALIGN and ROI_ALIGN1.
 

@@ -21,7 +21,6 @@ Page: ``DML_SCATTER_OPERATOR_DESC``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,7 +35,6 @@ from anydml.ops._fields import axis_field, input_field, output_field
 FAMILY = Family.SELECT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Scatter(Descriptor):
     """``DML_SCATTER_OPERATOR_DESC``, also named ``DML_SCATTER_ELEMENTS_OPERATOR_DESC``.
 

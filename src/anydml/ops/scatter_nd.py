@@ -25,7 +25,6 @@ example uses; anydml's ranges include both ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,7 +39,6 @@ from anydml.ops._fields import input_field, output_field, uint
 FAMILY = Family.SELECT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ScatterND(Descriptor):
     """``DML_SCATTER_ND_OPERATOR_DESC``.
 

@@ -26,7 +26,6 @@ not mention strides of 0; anydml rejects them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,6 @@ def offsets_of_elements(path: str, offsets: Sequence[int], of: str, sizes: Seque
         yield within(f"{path}[{i}]", offset, 0, size - 1, f"{of}.Sizes[{i}] - 1")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Slice1(Descriptor):
     """``DML_SLICE1_OPERATOR_DESC``.
 
@@ -206,7 +204,6 @@ class Slice1(Descriptor):
             outputs[0][at] = inputs[0][tuple(first + stride * i for first, stride, i in steps)]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Slice(Descriptor):
     """``DML_SLICE_OPERATOR_DESC``.
 

@@ -10,7 +10,6 @@ element.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
@@ -59,7 +58,6 @@ def _only_rows(data: ArraySpec) -> Rules:
         yield equal(f"InputTensor.Sizes[{i}]", size, 1, why)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Rowwise(Activation):
     """Base of the operators that normalize rows.
 
@@ -119,7 +117,6 @@ class ActivationHardmax(Rowwise):
         return hardmax(e, x, (x.ndim - 1,))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class AlongAxes(Activation):
     """Base of the operators with axes.
 

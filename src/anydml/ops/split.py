@@ -13,7 +13,6 @@ Page: ``DML_SPLIT_OPERATOR_DESC``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from anydml.core.errors import Violation
@@ -42,7 +41,6 @@ def _sizes_of_parts(data: ArraySpec, axis: int, sizes: Sequence[int]) -> Rules:
         yield Violation(f"OutputTensors[..].Sizes[{axis}]", rule, sum(sizes))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Split(Descriptor):
     """``DML_SPLIT_OPERATOR_DESC``.
 

@@ -15,7 +15,6 @@ Page: ``DML_TILE_OPERATOR_DESC``. The page's example calls the output InputTenso
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,7 +30,6 @@ from anydml.ops._rules import each_at_least, has_length, rank_of, usable
 FAMILY = Family.MOVE
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Tile(Descriptor):
     """``DML_TILE_OPERATOR_DESC``.
 

@@ -19,7 +19,6 @@ do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,7 +37,6 @@ from anydml.ops.enumerations import AxisDirection
 FAMILY = Family.SELECT
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class TopK(Descriptor):
     """``DML_TOP_K_OPERATOR_DESC``: the K largest elements, largest first.
 
@@ -143,7 +141,6 @@ def _at_most_the_size(k: int, data: ArraySpec, axis: int) -> Rules:
         yield _rules.at_most("K", k, data.shape[axis], f"InputTensor.Sizes[{axis}]")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class TopK1(TopK):
     """``DML_TOP_K1_OPERATOR_DESC``: the K largest or smallest elements, sorted.
 

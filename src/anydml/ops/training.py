@@ -6,7 +6,6 @@ All operators compute in FLOAT64 and round once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anydml.core.program import ArraySpec, Inferred, Slot
@@ -30,7 +29,6 @@ def _reduced(parameters: Array) -> tuple[int, ...]:
     return tuple(axis for axis, size in enumerate(parameters.shape) if size == 1)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class BatchNormalizationTraining(Computed):
     """``activation(scale * (x - mean) / sqrt(variance + epsilon) + bias + more)``.
 
@@ -98,7 +96,6 @@ class BatchNormalizationTraining(Computed):
         return y if more is None else y + more, middle, variance
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class NormalizationGradient(Computed):
     """The fields that the gradients of batch normalization have.
 
@@ -192,7 +189,6 @@ def _one_element(path: str, spec: ArraySpec) -> Rules:
         yield equal(f"{path}.Sizes[{i}]", size, 1)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class AdamOptimizer(Computed):
     """Updates parameters and the moments of their gradient by one step of the Adam algorithm.
 

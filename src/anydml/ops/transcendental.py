@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from anydml.core.levels import FeatureLevel
 from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
@@ -228,7 +226,6 @@ class ElementWiseAtanYX(Binary):
         return e.xp.arctan2(a, b)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWiseConstantPow(Unary):
     """``x`` to the power of a constant; NaN if ``x`` is negative and the power fractional.
 
@@ -254,7 +251,6 @@ class ElementWiseConstantPow(Unary):
         return e.xp.where(x == -infinity, infinity, y)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ElementWisePow(Map):
     """``x`` to the power of the exponent; NaN if ``x`` is negative and the exponent fractional.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -38,7 +37,6 @@ def _pooled(path: str, data: ArraySpec, gradient: ArraySpec, attributes: Attribu
         yield equal(f"InputGradientTensor.Sizes[{i}]", got, expected, "the number of windows")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MeanGradients(Sized):
     """The tensors of the gradient of average pooling.
 
@@ -56,7 +54,6 @@ class MeanGradients(Sized):
     output_gradient_tensor: TensorDesc = output_field()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class AveragePoolingGrad(Windows, MeanGradients):
     """The gradient of AVERAGE_POOLING: divides the gradient of each window among its elements.
 
@@ -125,7 +122,6 @@ def _shared(
     return total
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MaximumGradients(Computed):
     """The tensors of the gradient of maximum pooling.
 
@@ -146,7 +142,6 @@ class MaximumGradients(Computed):
     output_gradient_tensor: TensorDesc = output_field()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MaxPoolingGrad(Dilated, MaximumGradients):
     """The gradient of MAX_POOLING2: the first largest element of each window gets its gradient."""
 
@@ -185,7 +180,6 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
         return total.reshape(x.shape)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class MaxUnpooling(Sized):
     """Writes each element to the position that its index names; all other elements are 0.
 

@@ -25,7 +25,6 @@ the precision. anydml follows the rules above; positions are as in RESAMPLE.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,6 @@ def _two_dimensions(data: ArraySpec) -> Rules:
         yield Violation("InputTensor.DimensionCount", "2 or more", len(data.shape))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Upsample2D(Descriptor):
     """``DML_UPSAMPLE_2D_OPERATOR_DESC``.
 
