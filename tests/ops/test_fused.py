@@ -278,6 +278,21 @@ def test_blocks_on_several_threads_run_in_place(data_type):
         np.testing.assert_array_equal(both, expected)
 
 
+def test_an_optimizer_does_not_run_over_its_step():
+    """Of all inputs of one element, the page leaves out this one."""
+    one = dml.TensorDesc("FLOAT32", (1, 1, 1, 1))
+    numbers = {"learning_rate": 0.5, "beta1": 0.5, "beta2": 0.75, "epsilon": 0.0}
+    tensors = {info.attribute: one for info in dml.AdamOptimizer.tensor_fields()}
+    desc = dml.AdamOptimizer(**tensors, **numbers)
+    compiled = dml.Device("cpu").create_operator(desc).compile()
+    bound = {path: np.ones((1, 1, 1, 1), "f4") for path, _, _ in desc.tensors()}
+    with pytest.raises(dml.BindingError, match="overlap"):
+        compiled.dispatch(**{**bound, "OutputParametersTensor": bound["TrainingStepTensor"]})
+    assert bound["TrainingStepTensor"] == 1
+    compiled.dispatch(**{**bound, "OutputParametersTensor": bound["GradientTensor"]})
+    assert bound["GradientTensor"] != 1
+
+
 def test_a_part_of_the_input_is_not_in_place():
     tensor = dml.TensorDesc("FLOAT32", (4,))
     desc = dml.ElementWiseAbs(input_tensor=tensor, output_tensor=tensor, **SCALED)

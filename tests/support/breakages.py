@@ -104,7 +104,7 @@ def _outputs(desc: Any) -> Iterator[Broken]:
     if not desc.bind_points(Role.INPUT):
         return
     attributes = desc.attributes()
-    specs = desc.infer(desc._operands(desc._specs()), desc.attributes()).outputs
+    specs = desc.inferred().outputs
     outputs = dict(zip(desc._slots(Role.OUTPUT), specs, strict=True))
     for path, tensor, info in desc.tensors(Role.OUTPUT):
         for axis in range(tensor.dimension_count):
@@ -130,7 +130,7 @@ def _outputs(desc: Any) -> Iterator[Broken]:
 
 def _is_made(desc: Any, path: str, sizes: list[int]) -> bool:
     """Whether inputs and attributes make an output of these sizes."""
-    inferred = desc.infer(desc._operands(desc._specs()), desc.attributes())
+    inferred = desc.inferred()
     shapes = dict(zip(desc._slots(Role.OUTPUT), inferred.outputs, strict=True))
     return not inferred.violations and [*shapes[path].shape] == sizes
 

@@ -7,7 +7,7 @@ separate calls, and omitted optional tensors are passed as None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 from anydml.core.dtypes import DataType
 from anydml.core.errors import InvalidDescriptorError, Violation
 from anydml.core.levels import FeatureLevel
-from anydml.core.program import ArraySpec, Inferred, Intermediate, KernelCall, Program, Slot
+from anydml.core.program import ArraySpec, Inferred, Intermediate, KernelCall, Slot
 from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Attributes, Descriptor
@@ -38,6 +38,8 @@ class Computed(Descriptor):
     """Whether an output element is made of the input elements at the same place alone."""
     WORKING_BYTES: ClassVar[int] = 8
     """The most bytes that `compute` takes in float64 for each element of inputs and outputs."""
+    NOT_IN_PLACE: ClassVar[Sequence[str]] = ()
+    """Inputs whose memory the outputs may not use where they may use that of others."""
     IN_PIECES: ClassVar[bool] = False
     """Whether it takes the engine's `scratch_nbytes` besides, which no size of a tensor changes."""
 
@@ -99,62 +101,44 @@ class Computed(Descriptor):
             for item in fused.infer(self.inferred().outputs[:1], fused.attributes()).violations:
                 yield Violation(f"FusedActivation.{item.path}", item.rule, item.got)
 
-    def _operands(self, specs: Mapping[str | None, ArraySpec]) -> list[Any]:
+    def _operands(self) -> list[Any]:
         fields = [(info, getattr(self, info.attribute)) for info in self.tensor_fields(Role.INPUT)]
         return [
             known(lambda specs: tuple(map(spec_of, specs)), value) if info.many else spec_of(value)
             for info, value in fields
         ]
 
-    def lower(self) -> Program:
-        slots = {
-            path: Slot(path, spec_of(stored), stored.sizes)
-            for path, tensor, _ in self.tensors()
-            for stored in [tensor.storage]
-        }
-        inputs, outputs = list(self._slots(Role.INPUT)), list(self._slots(Role.OUTPUT))
-        pairs = list(self._in_place_pairs(inputs, outputs, slots)) if self.IN_PLACE else []
-        after: list[KernelCall] = []
+    def _calls(
+        self, call: KernelCall, inputs: dict[str, Slot], outputs: dict[str, Slot]
+    ) -> tuple[Sequence[KernelCall], Sequence[Intermediate]]:
+        pairs = [
+            (output.name, source.name)
+            for output in (outputs.values() if self.IN_PLACE else ())
+            for source in inputs.values()
+            if output.spec == source.spec and source.name not in self.NOT_IN_PLACE
+        ]
         between: list[Intermediate] = []
         before = _scaling(self, "InputTensor", "scaled")
         if before:
-            between.append(Intermediate("scaled", slots["InputTensor"].spec))
-            inputs[inputs.index("InputTensor")] = "scaled"
+            between.append(Intermediate("scaled", inputs["InputTensor"].spec))
+            call = replace(call, inputs=_renamed(call.inputs, "InputTensor", "scaled"))
+        after: list[KernelCall] = []
         fused = getattr(self, "fused_activation", None)
         if fused is not None:
-            last = next(iter(self.tensors(Role.OUTPUT)))[0]
-            spec = _wide(slots[last].spec)
+            last = next(iter(outputs))
+            spec = _wide(outputs[last].spec)
             between.append(Intermediate("unactivated", spec))
             after = _scaling(fused, "unactivated", "scaled result")
             between += [Intermediate("scaled result", spec)] if after else []
             source = after[-1].outputs[0] if after else "unactivated"
             fused_attributes = tuple(fused.attributes().items())
             after.append(KernelCall(fused.KERNEL, (source,), (last,), fused_attributes))
-            outputs[outputs.index(last)] = "unactivated"
-        attributes = tuple(self.attributes().items())
-        call = KernelCall(self.KERNEL, tuple(inputs), tuple(outputs), attributes)
-        calls = (
+            call = replace(call, outputs=_renamed(call.outputs, last, "unactivated"))
+        calls = [
             replace(call, in_place=tuple(pair for pair in pairs if pair[0] in call.outputs))
             for call in (*before, call, *after)
-        )
-        roles = {path: info.role for path, _, info in self.tensors()}
-        return Program(
-            self.NAME,
-            tuple(slot for slot in slots.values() if roles[slot.name] is Role.INPUT),
-            tuple(slot for slot in slots.values() if roles[slot.name] is Role.OUTPUT),
-            tuple(calls),
-            tuple(between),
-        )
-
-    @staticmethod
-    def _in_place_pairs(
-        inputs: Sequence[str | None], outputs: Sequence[str | None], slots: Mapping[str, Slot]
-    ) -> Iterator[tuple[str, str]]:
-        for output in outputs:
-            for name in inputs:
-                pair = name in slots and output in slots
-                if pair and slots[str(name)].spec == slots[str(output)].spec:
-                    yield str(output), str(name)
+        ]
+        return calls, between
 
 
 class Sized(Computed):
@@ -166,6 +150,10 @@ class Sized(Computed):
     def attributes(self) -> Attributes:
         (_, first, _), *_ = self.tensors(Role.OUTPUT)
         return {"shape": first.sizes, **super().attributes()}
+
+
+def _renamed(names: Sequence[str | None], old: str, new: str) -> tuple[str | None, ...]:
+    return tuple(new if name == old else name for name in names)
 
 
 def _scaling(desc: Any, source: str, target: str) -> list[KernelCall]:

@@ -6,7 +6,7 @@ import dataclasses
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Final, Self, dataclass_transform
 
@@ -17,7 +17,15 @@ from anydml.core.dtypes import DataType
 from anydml.core.errors import ArgumentTypeError, InvalidDescriptorError, Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.problems import Location, members
-from anydml.core.program import ArraySpec, IndexUse, Inferred, KernelCall, Program, Slot
+from anydml.core.program import (
+    ArraySpec,
+    IndexUse,
+    Inferred,
+    Intermediate,
+    KernelCall,
+    Program,
+    Slot,
+)
 from anydml.core.rules import UNKNOWN, Rules, differ, find_violations, is_known, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import EXACT, Tolerance
@@ -240,61 +248,55 @@ class Descriptor:
 
     def inferred(self) -> Inferred:
         """Apply `infer` to this descriptor's inputs and attributes."""
-        return self.infer(self._operands(self._specs()), self.attributes())
+        return self.infer(self._operands(), self.attributes())
 
     def lower(self) -> Program:
-        """The kernel call that runs this descriptor, which has been checked."""
-        inputs, outputs = self._slots(Role.INPUT), self._slots(Role.OUTPUT)
-        attributes = self.attributes()
-        specs = self._specs()
-        inferred = self.infer(self._operands(specs), attributes)
-        slots = {
-            path: Slot(path, specs[path], tensor.sizes)
-            for path, tensor, _ in self.tensors(Role.INPUT)
-        }
+        """The kernel calls that run this descriptor, which has been checked."""
+        natural = self.natural_sizes()
+        inputs, outputs = (
+            {
+                path: Slot(path, spec_of(stored, natural.get(path)), stored.sizes)
+                for path, tensor, _ in self.tensors(role)
+                for stored in [tensor.storage]
+            }
+            for role in (Role.INPUT, Role.OUTPUT)
+        )
+        attributes = tuple(self.attributes().items())
+        names = self._slots(Role.INPUT), self._slots(Role.OUTPUT)
+        calls, between = self._calls(KernelCall(self.KERNEL, *names, attributes), inputs, outputs)
+        slots = tuple(inputs.values()), tuple(outputs.values())
+        return Program(self.NAME, *slots, tuple(calls), tuple(between))
+
+    def _calls(
+        self, call: KernelCall, inputs: dict[str, Slot], outputs: dict[str, Slot]
+    ) -> tuple[Sequence[KernelCall], Sequence[Intermediate]]:
+        # The calls that make one whole, and what is between them; brings outputs in natural form.
+        operands = [None if path is None else inputs[path].spec for path in call.inputs]
+        inferred = self.infer(operands, dict(call.attributes))  # type: ignore[arg-type]
         if inferred.violations:  # of a descriptor that has not been checked
             raise InvalidDescriptorError(inferred.violations)
-        declared = {path: tensor for path, tensor, _ in self.tensors(Role.OUTPUT)}
-        written = tuple(
-            (
-                Slot(
-                    path,
-                    ArraySpec(fixed(spec.shape), declared[path].data_type.numpy),
-                    declared[path].sizes,
-                ),
-                fixed(spec.shape) != spec.shape,
-            )
-            for path, spec in zip(outputs, inferred.outputs, strict=True)
-            if path is not None
-        )
+        undefined = []
+        for path, spec in zip(call.outputs, inferred.outputs, strict=True):
+            if path is not None:
+                shape, slot = fixed(spec.shape), outputs[path]
+                outputs[path] = replace(slot, spec=ArraySpec(shape, slot.spec.dtype))
+                undefined += [path] if shape != spec.shape else []
         indices = None
         if inferred.coordinates:
-            indexed, lookup = list(slots.values())[:2]
+            indexed, lookup = list(inputs.values())[:2]
             sizes = tuple(indexed.spec.shape[axis] for axis in inferred.coordinates)
             axes = tuple(indexed.padding + axis for axis in inferred.coordinates)
             indices = IndexUse(lookup.name, axes, sizes)
-        call = KernelCall(
-            self.KERNEL,
-            inputs,
-            outputs,
-            tuple(attributes.items()),
-            ((written[0][0].name, next(iter(slots))),) if self.IN_PLACE else (),
-            indices,
-            tuple(slot.name for slot, undefined in written if undefined),
-        )
-        return Program(
-            self.NAME, tuple(slots.values()), tuple(slot for slot, _ in written), (call,)
-        )
+        in_place = ((next(iter(outputs)), next(iter(inputs))),) if self.IN_PLACE else ()
+        whole = replace(call, in_place=in_place, indices=indices, leaves_undefined=tuple(undefined))
+        return (whole,), ()
 
-    def _specs(self) -> dict[str | None, ArraySpec]:
-        # The shape and type of each input for the kernel, by its path.
+    def _operands(self) -> list[Any]:
+        # The operands of `infer`, in natural form.
         natural = self.natural_sizes()
-        return {
+        specs: dict[str | None, ArraySpec] = {
             path: spec_of(tensor, natural.get(path)) for path, tensor, _ in self.tensors(Role.INPUT)
         }
-
-    def _operands(self, specs: Mapping[str | None, ArraySpec]) -> list[Any]:
-        # The operands of `infer`.
         return [specs.get(path) for path in self._slots(Role.INPUT)]
 
     def _slots(self, role: Role) -> tuple[str | None, ...]:

@@ -5,10 +5,10 @@ All operators compute in FLOAT64 and round once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from anydml.core.program import ArraySpec, Inferred, Slot
+from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
@@ -229,6 +229,7 @@ class AdamOptimizer(Computed):
     epsilon: float = floating()
 
     NAME = "ADAM_OPTIMIZER"
+    NOT_IN_PLACE = ("TrainingStepTensor",)
     TOLERANCE = ulp(1)
     WORKING_BYTES = 24
     EXAMPLES = ({
@@ -247,13 +248,6 @@ class AdamOptimizer(Computed):
         return Inferred.of(
             (inputs[0],) * 3, same(first, *others), same_types(first, step), _one_element(*step)
         )
-
-    @staticmethod
-    def _in_place_pairs(
-        inputs: Sequence[str | None], outputs: Sequence[str | None], slots: Mapping[str, Slot]
-    ) -> Iterator[tuple[str, str]]:
-        # The page leaves the step out.
-        return Computed._in_place_pairs(inputs[:-1], outputs, slots)
 
     @staticmethod
     def compute(
