@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
+from anydml.engines._windows import Window
+
 Array: TypeAlias = Any
 """An array of an engine."""
 
@@ -40,47 +42,22 @@ class Engine(Protocol):
         """Matrix products of the last two axes; the others are broadcast. Integers wrap around."""
 
     def conv(
-        self,
-        x: Array,
-        w: Array,
-        *,
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-        groups: int,
-        input_dilations: Sequence[int] | None = None,
+        self, x: Array, w: Array, window: Window, groups: int, steps: Sequence[int] | None = None
     ) -> Array:
         """Cross-correlation of x (N, C, *spatial) with w (K, C / groups, *window).
 
-        Padding is zeros, and crops where it is negative. An input dilation of n puts n - 1 zeros
-        between two elements of x, which makes this the transpose of a convolution with strides.
+        Padding is zeros, and crops where it is negative. A step of n puts n - 1 zeros between two
+        elements of x along an axis: this is then the transpose of a convolution with strides.
         """
 
-    def reduce_window(
-        self,
-        x: Array,
-        reduction: Reduction,
-        *,
-        sizes: Sequence[int],
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-    ) -> Array:
+    def reduce_window(self, x: Array, reduction: Reduction, window: Window) -> Array:
         """A reduction of each window of x (N, C, *spatial); padding takes no part.
 
         A NaN is the maximum, and of equal elements the first is. Of a window that meets only
         padding the sum is 0, its logarithm -inf and the maximum the type's lowest value.
         """
 
-    def locate_max(
-        self,
-        x: Array,
-        *,
-        sizes: Sequence[int],
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-    ) -> tuple[Array, Array]:
+    def locate_max(self, x: Array, window: Window) -> tuple[Array, Array]:
         """The maximum of each window, and its place in the spatial dimensions, counted in order.
 
         The place is -1 where a window meets only padding.

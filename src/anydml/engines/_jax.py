@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 
 from anydml.engines import Array, Reduction
+from anydml.engines._windows import NOWHERE, Window, larger, lowest
 
 _MOST_TAPS: Final = 64
 """The most elements of a window that become one operation each."""
@@ -86,77 +87,49 @@ class JaxEngine:
         return jnp.matmul(a, b, precision=self.precision, preferred_element_type=_sum_type(a))
 
     def conv(
-        self,
-        x: Array,
-        w: Array,
-        *,
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-        groups: int,
-        input_dilations: Sequence[int] | None = None,
+        self, x: Array, w: Array, window: Window, groups: int, steps: Sequence[int] | None = None
     ) -> Array:
         """XLA's convolution; a depthwise one, for which that is slow, as a sum of taps."""
-        steps = input_dilations or [1] * len(strides)
-        window = w.shape[2:]
-        if groups == len(w) == x.shape[1] and prod(window) <= _MOST_TAPS:
-            ones = (1,) * len(window)
+        steps = steps or [1] * len(window.sizes)
+        if groups == len(w) == x.shape[1] and prod(window.sizes) <= _MOST_TAPS:
+            ones = (1,) * len(window.sizes)
             x, w = (operand.astype(_sum_type(operand) or operand.dtype) for operand in (x, w))
             return sum(
                 tap.of_elements(tap.values * w[(slice(None), 0, *tap.place)].reshape(-1, *ones))
-                for tap in _taps(x, 0, window, strides, pads, dilations, steps)
+                for tap in _taps(x, 0, window, steps)
             )
         return lax.conv_general_dilated(
-            x, w, tuple(strides), [*map(tuple, pads)], tuple(steps), tuple(dilations),
-            feature_group_count=groups, precision=self.precision,
+            x, w, tuple(window.strides), [*map(tuple, window.pads)], tuple(steps),
+            tuple(window.dilations), feature_group_count=groups, precision=self.precision,
             preferred_element_type=_sum_type(x),
         )  # fmt: skip
 
-    def reduce_window(
-        self,
-        x: Array,
-        reduction: Reduction,
-        *,
-        sizes: Sequence[int],
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-    ) -> Array:
+    def reduce_window(self, x: Array, reduction: Reduction, window: Window) -> Array:
         """A reduction of each window."""
-        window = sizes, strides, pads, dilations
         function = lax.max if reduction == "max" else jnp.logaddexp
-        neutral = 0 if reduction == "sum" else _lowest(x.dtype)
-        if prod(sizes) <= _MOST_TAPS:
-            taps = [tap.values for tap in _taps(x, neutral, *window)]
+        neutral = 0 if reduction == "sum" else lowest(x.dtype)
+        if prod(window.sizes) <= _MOST_TAPS:
+            taps = [tap.values for tap in _taps(x, neutral, window)]
             return sum(taps) if reduction == "sum" else reduce(function, taps)
         if reduction != "sum":
-            return lax.reduce_window(x, neutral, function, **_dimensions(*window))
+            return lax.reduce_window(x, neutral, function, **_dimensions(window))
         # XLA adds one element after the other: too many for float32.
         wide = x.astype(jnp.float64) if x.dtype.kind == "f" else x
-        total = lax.reduce_window(wide, wide.dtype.type(0), lax.add, **_dimensions(*window))
+        total = lax.reduce_window(wide, wide.dtype.type(0), lax.add, **_dimensions(window))
         return total.astype(x.dtype)
 
-    def locate_max(
-        self,
-        x: Array,
-        *,
-        sizes: Sequence[int],
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-    ) -> tuple[Array, Array]:
+    def locate_max(self, x: Array, window: Window) -> tuple[Array, Array]:
         """The largest element of each window, and its place."""
-        window = sizes, strides, pads, dilations
         places = jnp.arange(prod(x.shape[2:]), dtype=jnp.int64).reshape(1, 1, *x.shape[2:])
-        if prod(sizes) <= _MOST_TAPS:
-            values = (tap.values for tap in _taps(x, _lowest(x.dtype), *window))
-            found = (tap.values for tap in _taps(places, _NOWHERE, *window))
+        if prod(window.sizes) <= _MOST_TAPS:
+            values = (tap.values for tap in _taps(x, lowest(x.dtype), window))
+            found = (tap.values for tap in _taps(places, NOWHERE, window))
             best, at = reduce(_larger, zip(values, found, strict=True))
         else:
             operands = x, jnp.broadcast_to(places, x.shape)
-            padding = _lowest(x.dtype), _NOWHERE
-            best, at = lax.reduce_window(operands, padding, _larger, **_dimensions(*window))
-        return best, jnp.broadcast_to(jnp.where(at == _NOWHERE, -1, at), best.shape)
+            padding = lowest(x.dtype), NOWHERE
+            best, at = lax.reduce_window(operands, padding, _larger, **_dimensions(window))
+        return best, jnp.broadcast_to(jnp.where(at == NOWHERE, -1, at), best.shape)
 
     def cast(self, x: Array, dtype: Any) -> Array:
         """Conversion as CAST has it."""
@@ -221,23 +194,7 @@ def _rounded_to_odd(x: Array) -> Array:
     return lax.bitcast_convert_type(shorter | jnp.where(widened == x, zero, one), np.float32)
 
 
-_NOWHERE: Final = np.int64(np.iinfo(np.int64).max)
-"""The place of the maximum of a window that meets only padding."""
-
-
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    return dtype.type(-np.inf if dtype.kind == "f" else np.iinfo(dtype).min)
-
-
-def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The larger of two elements and its place, a NaN if there is one, of equals the first."""
-    (x, at), (y, place) = a, b
-    less, more = x < y, x > y
-    if x.dtype.kind == "f":
-        nan = jnp.isnan(x), jnp.isnan(y)
-        less, more = less | (nan[1] & ~nan[0]), more | (nan[0] & ~nan[1])
-    second = less | (~more & (place < at))
-    return jnp.where(second, y, x), jnp.where(second, place, at)
+_larger: Final = partial(larger, jnp)
 
 
 class _Tap(NamedTuple):
@@ -259,15 +216,10 @@ class _Tap(NamedTuple):
 
 
 def _taps(
-    x: Array,
-    padding: Any,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-    steps: Sequence[int] | None = None,
+    x: Array, padding: Any, window: Window, steps: Sequence[int] | None = None
 ) -> Iterator[_Tap]:
     """Each element of a window over x (N, C, *spatial), in order."""
+    sizes, strides, pads, dilations = window
     steps = steps or [1] * len(sizes)
     spatial = [(*pad, step - 1) for pad, step in zip(pads, steps, strict=True)]
     padded = lax.pad(x, jnp.asarray(padding, x.dtype), [(0, 0, 0), (0, 0, 0), *spatial])
@@ -292,16 +244,11 @@ def _taps(
         yield _Tap(place, values, inside)
 
 
-def _dimensions(
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-) -> dict[str, Any]:
+def _dimensions(window: Window) -> dict[str, Any]:
     """The arguments of `lax.reduce_window`, batches and channels included."""
     return {
-        "window_dimensions": (1, 1, *sizes),
-        "window_strides": (1, 1, *strides),
-        "padding": [(0, 0), (0, 0), *map(tuple, pads)],
-        "window_dilation": (1, 1, *dilations),
+        "window_dimensions": (1, 1, *window.sizes),
+        "window_strides": (1, 1, *window.strides),
+        "padding": [(0, 0), (0, 0), *map(tuple, window.pads)],
+        "window_dilation": (1, 1, *window.dilations),
     }

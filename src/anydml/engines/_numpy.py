@@ -13,8 +13,8 @@ from numpy.polynomial import Chebyshev
 
 from anydml.engines import Reduction
 from anydml.engines._convolution import SCRATCH_BYTES, correlate, correlate_dilated
-from anydml.engines._reductions import NOWHERE, REDUCTIONS, locate_max
-from anydml.engines._windows import Axis, axes_of
+from anydml.engines._reductions import REDUCTIONS, locate_max
+from anydml.engines._windows import NOWHERE, Window
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,32 +32,22 @@ class NumpyEngine:
         return result
 
     def conv(
-        self,
-        x: Array,
-        w: Array,
-        *,
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-        groups: int,
-        input_dilations: Sequence[int] | None = None,
+        self, x: Array, w: Array, window: Window, groups: int, steps: Sequence[int] | None = None
     ) -> Array:
         """Cross-correlation, as `_convolution` describes."""
-        steps = input_dilations or [1] * len(strides)
-        sizes = [(n - 1) * step + 1 for n, step in zip(x.shape[2:], steps, strict=True)]
-        axes = axes_of(sizes, w.shape[2:], strides, pads, dilations)
-        if all(step == 1 for step in steps):
-            return correlate(x, w, axes, groups)
+        if steps is None or all(step == 1 for step in steps):
+            return correlate(x, w, window.over(x.shape[2:]), groups)
+        axes = window.over([(n - 1) * step + 1 for n, step in zip(x.shape[2:], steps, strict=True)])
         own = [replace(axis, size=n) for axis, n in zip(axes, x.shape[2:], strict=True)]
         return correlate_dilated(x, w, own, groups, steps)
 
-    def reduce_window(self, x: Array, reduction: Reduction, **window: Any) -> Array:
+    def reduce_window(self, x: Array, reduction: Reduction, window: Window) -> Array:
         """A reduction of each window."""
-        return REDUCTIONS[reduction](x, _axes(x, **window))
+        return REDUCTIONS[reduction](x, window.over(x.shape[2:]))
 
-    def locate_max(self, x: Array, **window: Any) -> tuple[Array, Array]:
+    def locate_max(self, x: Array, window: Window) -> tuple[Array, Array]:
         """The largest element of each window, and its place."""
-        values, places = locate_max(x, _axes(x, **window))
+        values, places = locate_max(x, window.over(x.shape[2:]))
         return values, np.where(places == NOWHERE, -1, places)
 
     def cast(self, x: Array, dtype: Any) -> Array:
@@ -140,17 +130,6 @@ def erf_series() -> tuple[Chebyshev, Chebyshev]:
     near = Chebyshev.interpolate(ratio, 14, [0.0, 1.0])
     far = Chebyshev.interpolate(np.vectorize(math.erf), 44, [1.0, ERF_IS_1])
     return near, far
-
-
-def _axes(
-    x: Array,
-    *,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-) -> list[Axis]:
-    return axes_of(x.shape[2:], sizes, strides, pads, dilations)
 
 
 def _with_rows(x: Array) -> Array:

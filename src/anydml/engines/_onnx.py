@@ -7,7 +7,7 @@ maxima, floats beyond the range of an integer type, quotients towards the floor.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ from anydml.engines._onnx_quantized import (
     is_scaled_sum,
     multiplied_bytes,
 )
-from anydml.engines._windows import Axis, axes_of
+from anydml.engines._windows import NOWHERE, Axis, Window, larger, lowest
 
 _NUMPY: Final = NumpyEngine()
 _XP: Any = Namespace()
@@ -45,9 +45,6 @@ MOST_TAPS: Final = 64
 
 MOST_PADDED: Final = 1 << 26
 """The most elements of an array with its padding."""
-
-_NOWHERE: Final = np.int64(np.iinfo(np.int64).max)
-"""The place of the maximum of a window that meets only padding."""
 
 
 class OnnxEngine:
@@ -74,83 +71,65 @@ class OnnxEngine:
         return product(a, b) if whole is None else whole
 
     def conv(
-        self,
-        x: Array,
-        w: Array,
-        *,
-        strides: Sequence[int],
-        pads: Sequence[tuple[int, int]],
-        dilations: Sequence[int],
-        groups: int,
-        input_dilations: Sequence[int] | None = None,
+        self, x: Array, w: Array, window: Window, groups: int, steps: Sequence[int] | None = None
     ) -> Array:
         """ONNX Runtime's convolution of float32; of others, a sum of matrix products."""
-        steps = [*(input_dilations or [1] * len(strides))]
         if not (is_traced(x) or is_traced(w)):
-            return _NUMPY.conv(
-                x, w, strides=strides, pads=pads, dilations=dilations, groups=groups,
-                input_dilations=steps,
-            )  # fmt: skip
+            return _NUMPY.conv(x, w, window, groups, steps)
         w = typed(w, x.dtype)
-        if any(step > 1 for step in steps):
-            if x.dtype != np.float32 or any(stride > 1 for stride in strides):
+        if steps is not None and any(step > 1 for step in steps):
+            if x.dtype != np.float32 or any(stride > 1 for stride in window.strides):
                 raise NotTraced(f"a transposed convolution of {x.dtype.name}")
-            return _transposed(x, w, steps, pads, dilations, groups)
-        axes = axes_of(x.shape[2:], w.shape[2:], strides, pads, dilations)
+            return _transposed(x, w, window, groups, steps)
+        axes = window.over(x.shape[2:])
         if x.dtype != np.float32:
             whole = None
-            if x.dtype == np.float64 and min(map(min, pads)) >= 0:
-                whole = convolved_bytes(
-                    x, w, [axis.count for axis in axes], strides=tuple(strides), group=groups,
-                    dilations=tuple(dilations), pads=_in_order(pads),
-                    kernel_shape=tuple(w.shape[2:]),
-                )  # fmt: skip
+            if x.dtype == np.float64 and min(map(min, window.pads)) >= 0:
+                counts = [axis.count for axis in axes]
+                whole = convolved_bytes(x, w, counts, group=groups, **_attributes(window))
             return _by_taps(x, w, axes, groups) if whole is None else whole
-        crops = [(min(low, 0), min(high, 0)) for low, high in pads]
+        crops = [(min(low, 0), min(high, 0)) for low, high in window.pads]
         shape = (x.shape[0], w.shape[0], *(axis.count for axis in axes))
         if any(n + sum(pair) < 1 for n, pair in zip(x.shape[2:], crops, strict=True)):
             return repeated(np.zeros((), x.dtype), shape)  # every window lies in the padding
         x = padded(x, [(0, 0), (0, 0), *crops], 0)
-        return emit(
-            "Conv", (x, w), x.dtype, shape, strides=tuple(strides), dilations=tuple(dilations),
-            pads=_in_order(pads), group=groups, kernel_shape=tuple(w.shape[2:]),
-        )  # fmt: skip
+        return emit("Conv", (x, w), x.dtype, shape, group=groups, **_attributes(window))
 
-    def reduce_window(self, x: Array, reduction: Reduction, **window: Any) -> Array:
+    def reduce_window(self, x: Array, reduction: Reduction, window: Window) -> Array:
         """A reduction of each window."""
         if not is_traced(x):
-            return _NUMPY.reduce_window(x, reduction, **window)
-        axes = _axes(x, **window)
+            return _NUMPY.reduce_window(x, reduction, window)
+        axes = window.over(x.shape[2:])
         # ONNX Runtime's pooling takes padding that is smaller than the window.
         is_plain = all(
             max(pair) < axis.window and min(pair) >= 0 and _meets_elements(axis)
-            for pair, axis in zip(window["pads"], axes, strict=True)
+            for pair, axis in zip(window.pads, axes, strict=True)
         )
         if reduction == "max":
             # ONNX Runtime's maximum loses NaN, and is the lowest number where all are -infinity.
             fits = x.dtype.name not in ("int64", "uint64")
             if is_plain and fits and (x.dtype.kind != "f" or guarded(x, is_finite=True)):
                 return _max_pooled(x, axes, window)
-            return _folded(x, axes, _XP.maximum, _lowest(x.dtype))
+            return _folded(x, axes, _XP.maximum, lowest(x.dtype))
         if reduction == "logaddexp":
             return _folded(x, axes, _add_logarithms, -np.inf)
-        if x.dtype == np.float32 and is_plain and prod(window["sizes"]) <= MOST_TAPS:
+        if x.dtype == np.float32 and is_plain and prod(window.sizes) <= MOST_TAPS:
             mean = _pooled("AveragePool", x, axes, window, count_include_pad=1)
-            return mean * np.float32(prod(window["sizes"]))
+            return mean * np.float32(prod(window.sizes))
         wide = x.astype(np.float64) if x.dtype.kind == "f" else x
         return _folded(wide, axes, lambda a, b: a + b, 0).astype(x.dtype)
 
-    def locate_max(self, x: Array, **window: Any) -> tuple[Array, Array]:
+    def locate_max(self, x: Array, window: Window) -> tuple[Array, Array]:
         """The largest element of each window, and its place."""
         if not is_traced(x):
-            return _NUMPY.locate_max(x, **window)
+            return _NUMPY.locate_max(x, window)
         places = np.arange(prod(x.shape[2:])).reshape(1, 1, *x.shape[2:])
         best, at = x, places
-        for dimension, axis in enumerate(_axes(x, **window), 2):
-            values = _taps(best, dimension, axis, _lowest(x.dtype))
-            found = _taps(at, dimension, axis, _NOWHERE)
-            best, at = reduce(_larger, zip(values, found, strict=True))
-        at = _XP.where(at == _NOWHERE, np.int64(-1), at)
+        for dimension, axis in enumerate(window.over(x.shape[2:]), 2):
+            values = _taps(best, dimension, axis, lowest(x.dtype))
+            found = _taps(at, dimension, axis, NOWHERE)
+            best, at = reduce(partial(larger, _XP), zip(values, found, strict=True))
+        at = _XP.where(at == NOWHERE, np.int64(-1), at)
         return best, _XP.broadcast_to(at, best.shape)
 
     def cast(self, x: Array, dtype: Any) -> Array:
@@ -259,21 +238,6 @@ def _parts(x: Array) -> list[Array]:
     return [flat[i * rows : (i + 1) * rows] for i in range(len(x))]
 
 
-def _axes(
-    x: Array,
-    *,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-) -> list[Axis]:
-    return axes_of(x.shape[2:], sizes, strides, pads, dilations)
-
-
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    return dtype.type(-np.inf if dtype.kind == "f" else np.iinfo(dtype).min)
-
-
 def _in_order(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     """Padding as ONNX has it; where elements are left out, there is none."""
     return tuple(max(pair[end], 0) for end in (0, 1) for pair in pads)
@@ -284,16 +248,24 @@ def _meets_elements(axis: Axis) -> bool:
     return all(axis.within(window) for window in range(axis.count))
 
 
-def _pooled(operator: str, x: Array, axes: Sequence[Axis], window: Any, **attributes: Any) -> Array:
+def _attributes(window: Window) -> dict[str, Any]:
+    """A window as ONNX's attributes."""
+    return {
+        "kernel_shape": tuple(window.sizes),
+        "strides": tuple(window.strides),
+        "pads": _in_order(window.pads),
+        "dilations": tuple(window.dilations),
+    }
+
+
+def _pooled(
+    operator: str, x: Array, axes: Sequence[Axis], window: Window, **attributes: Any
+) -> Array:
     shape = (*x.shape[:2], *(axis.count for axis in axes))
-    return emit(
-        operator, (x,), x.dtype, shape, kernel_shape=tuple(window["sizes"]),
-        strides=tuple(window["strides"]), dilations=tuple(window["dilations"]),
-        pads=_in_order(window["pads"]), **attributes,
-    )  # fmt: skip
+    return emit(operator, (x,), x.dtype, shape, **_attributes(window), **attributes)
 
 
-def _max_pooled(x: Array, axes: Sequence[Axis], window: Any) -> Array:
+def _max_pooled(x: Array, axes: Sequence[Axis], window: Window) -> Array:
     if x.dtype.kind == "f":
         return _pooled("MaxPool", x, axes, window)
     exact = np.float32 if x.dtype.itemsize < 4 else np.float64
@@ -345,17 +317,6 @@ def _add_logarithms(a: Array, b: Array) -> Array:
     return larger + _XP.log1p(_XP.exp(below))
 
 
-def _larger(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The larger of two elements and its place, a NaN if there is one, of equals the first."""
-    (x, at), (y, place) = a, b
-    less, more = x < y, x > y
-    if x.dtype.kind == "f":
-        nan = _XP.isnan(x), _XP.isnan(y)
-        less, more = less | (nan[1] & ~nan[0]), more | (nan[0] & ~nan[1])
-    second = less | (~more & (place < at))
-    return _XP.where(second, y, x), _XP.where(second, place, at)
-
-
 def _by_taps(x: Array, w: Array, axes: Sequence[Axis], groups: int) -> Array:
     """A convolution as a sum of matrix products, one for each element of the filter."""
     if prod(w.shape[2:]) > MOST_TAPS:
@@ -375,18 +336,18 @@ def _by_taps(x: Array, w: Array, axes: Sequence[Axis], groups: int) -> Array:
     return products(x, 2, ()).reshape(x.shape[0], w.shape[0], *counts)
 
 
-def _transposed(
-    x: Array, w: Array, steps: Sequence[int], pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int], groups: int,
-) -> Array:  # fmt: skip
+def _transposed(x: Array, w: Array, window: Window, groups: int, steps: Sequence[int]) -> Array:
     """The transpose of a convolution with strides, from the filter that slides over its input."""
-    window = w.shape[2:]
     w = _XP.flip(w, tuple(range(2, w.ndim)))
     parts = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
-    own = _XP.swapaxes(parts, 1, 2).reshape(groups * w.shape[1], w.shape[0] // groups, *window)
-    spans = [(n - 1) * dilation for n, dilation in zip(window, dilations, strict=True)]
+    own = _XP.swapaxes(parts, 1, 2).reshape(
+        groups * w.shape[1], w.shape[0] // groups, *window.sizes
+    )
+    spans = [(n - 1) * step for n, step in zip(window.sizes, window.dilations, strict=True)]
     # What is cropped from the result, or added where it is negative.
-    crops = [(span - low, span - high) for span, (low, high) in zip(spans, pads, strict=True)]
+    crops = [
+        (span - low, span - high) for span, (low, high) in zip(spans, window.pads, strict=True)
+    ]
     full = [
         (n - 1) * step + span + 1 for n, step, span in zip(x.shape[2:], steps, spans, strict=True)
     ]
@@ -395,11 +356,8 @@ def _transposed(
     if min(sizes) < 1:  # an axis is cropped away, so only padding remains
         padded_sizes = (n - sum(pair) for n, pair in zip(full, crops, strict=True))
         return repeated(np.zeros((), x.dtype), (*shape, *padded_sizes))
-    y = emit(
-        "ConvTranspose", (x, own), x.dtype, (*shape, *sizes), strides=tuple(steps),
-        dilations=tuple(dilations), pads=_in_order(crops), group=groups,
-        kernel_shape=tuple(window),
-    )  # fmt: skip
+    attributes = _attributes(window._replace(strides=steps, pads=crops))
+    y = emit("ConvTranspose", (x, own), x.dtype, (*shape, *sizes), group=groups, **attributes)
     return padded(y, [(0, 0), (0, 0), *((max(-a, 0), max(-b, 0)) for a, b in crops)], 0)
 
 

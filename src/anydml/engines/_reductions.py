@@ -18,12 +18,9 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.engines import Reduction
-from anydml.engines._windows import Axis, Index
+from anydml.engines._windows import NOWHERE, Axis, Index, lowest
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-NOWHERE: Final = np.iinfo(np.int64).max
-"""The position of a window that meets only padding."""
 
 
 def sum_windows(x: Array, axes: Sequence[Axis]) -> Array:
@@ -33,7 +30,7 @@ def sum_windows(x: Array, axes: Sequence[Axis]) -> Array:
 
 def max_windows(x: Array, axes: Sequence[Axis]) -> Array:
     """The largest of each window's elements, a NaN where there is one, of zeros the first."""
-    result = _reduced(x, axes, np.maximum, _lowest(x.dtype))
+    result = _reduced(x, axes, np.maximum, lowest(x.dtype))
     if x.dtype.kind == "f" and (result == 0).any() and (np.signbit(x) & (x == 0)).any():
         return locate_max(x, axes)[0]  # `maximum` keeps either of two zeros
     return result
@@ -58,7 +55,7 @@ def locate_max(x: Array, axes: Sequence[Axis]) -> tuple[Array, Array]:
     places = np.broadcast_to(np.arange(prod(sizes), dtype=np.int64).reshape(sizes), x.shape)
     for dimension, axis in _in_order(axes):
         shape = (*x.shape[:dimension], axis.count, *x.shape[dimension + 1 :])
-        values, found = np.full(shape, _lowest(x.dtype), x.dtype), np.full(shape, NOWHERE)
+        values, found = np.full(shape, lowest(x.dtype), x.dtype), np.full(shape, NOWHERE)
         for windows, elements in _passes(axis, dimension):
             candidates, at = x[elements], places[elements]
             if axis.window > axis.count:  # all elements of one window
@@ -114,7 +111,3 @@ def _passes(axis: Axis, dimension: int) -> Iterator[tuple[Index, Index]]:
     for pair in pairs:
         if pair is not None:
             yield (*before, pair[0]), (*before, pair[1])
-
-
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    return dtype.type(-np.inf) if dtype.kind == "f" else np.iinfo(dtype).min

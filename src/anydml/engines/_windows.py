@@ -1,4 +1,4 @@
-"""Sliding windows on NumPy arrays without padding them: which elements a window's taps meet.
+"""Sliding windows over arrays that are not padded: which elements a window's taps meet.
 
 A tap is one element of the window. Over all windows along an axis it meets a regular slice of the
 input, and beyond both ends of that slice only padding. So padding, however large, takes no memory.
@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+NOWHERE: Final = np.int64(np.iinfo(np.int64).max)
+"""The place of the maximum of a window that meets only padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +76,37 @@ class Axis:
         return replace(self, count=windows.stop - windows.start, start=start)
 
 
-def axes_of(
-    sizes: Sequence[int],
-    windows: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-) -> list[Axis]:
-    """Windows along several axes, as many as fit into the padded input."""
-    return [
-        Axis(size, window, (size + sum(pad) - (window - 1) * dilation - 1) // stride + 1, stride,
-             dilation, pad[0])
-        for size, window, stride, pad, dilation in zip(
-            sizes, windows, strides, pads, dilations, strict=True
-        )
-    ]  # fmt: skip
+class Window(NamedTuple):
+    """A window that slides over spatial dimensions; a number, or a pair, for each of these."""
+
+    sizes: Sequence[int]
+    strides: Sequence[int]
+    pads: Sequence[tuple[int, int]]
+    dilations: Sequence[int]
+
+    def over(self, sizes: Sequence[int]) -> list[Axis]:
+        """Windows along axes of these sizes, as many as fit into the padded input."""
+        return [
+            Axis(size, window, (size + sum(pad) - (window - 1) * dilation - 1) // stride + 1,
+                 stride, dilation, pad[0])
+            for size, window, stride, pad, dilation in zip(sizes, *self, strict=True)
+        ]  # fmt: skip
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The lowest element of a type."""
+    return dtype.type(-np.inf if dtype.kind == "f" else np.iinfo(dtype).min)
+
+
+def larger(xp: Any, a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The larger of two elements and its place, a NaN if there is one, of equals the first."""
+    (x, at), (y, place) = a, b
+    less, more = x < y, x > y
+    if x.dtype.kind == "f":
+        nan = xp.isnan(x), xp.isnan(y)
+        less, more = less | (nan[1] & ~nan[0]), more | (nan[0] & ~nan[1])
+    second = less | (~more & (place < at))
+    return xp.where(second, y, x), xp.where(second, place, at)
 
 
 Index: TypeAlias = tuple[Any, ...]

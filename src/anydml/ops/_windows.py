@@ -11,6 +11,7 @@ from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec
 from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.engines import Array, Engine
+from anydml.engines._windows import Window
 from anydml.ops._descriptor import Attributes, page_name
 from anydml.ops._rules import each_at_least, has_length, rank_of, usable
 from anydml.ops._shapes import Named
@@ -68,29 +69,22 @@ def check_sizes(sizes: Sequence[int]) -> Rules:
             yield Violation(f"OutputTensor.Sizes[{i + 2}]", f"at most {UINT32_MAX}", size)
 
 
-def window_of(attributes: Attributes) -> dict[str, Any]:
-    """The attributes as the engine's primitives take them."""
+def window_of(attributes: Attributes, sizes: Sequence[int] | None = None) -> Window:
+    """The attributes as the engine's primitives take them; `sizes` are those of a filter."""
     strides = attributes["strides"]
-    return {
-        "sizes": attributes["window_size"],
-        "strides": strides,
-        "pads": list(zip(attributes["start_padding"], attributes["end_padding"], strict=True)),
-        "dilations": attributes.get("dilations", [1] * len(strides)),
-    }
+    pads = list(zip(attributes["start_padding"], attributes["end_padding"], strict=True))
+    sizes = attributes["window_size"] if sizes is None else sizes
+    return Window(sizes, strides, pads, attributes.get("dilations", [1] * len(strides)))
 
 
 def counts_of_windows(e: Engine, shape: Sequence[int], dtype: Any, attributes: Attributes) -> Array:
     """How many elements each window meets, at least 1."""
-    xp, window = e.xp, window_of(attributes)
+    xp = e.xp
     total = xp.ones((), dtype)
-    for i, (n, taps, stride, pad, step) in enumerate(
-        zip(shape[2:], *(window[name] for name in ("sizes", "strides", "pads", "dilations")),
-            strict=True)
-    ):  # fmt: skip
-        count = (n + sum(pad) - (taps - 1) * step - 1) // stride + 1
-        first = xp.arange(count) * stride - pad[0]
-        low = xp.maximum(-(first // step), 0)
-        high = xp.minimum((n - 1 - first) // step, taps - 1)
+    for i, axis in enumerate(window_of(attributes).over(shape[2:])):
+        first = xp.arange(axis.count) * axis.stride - axis.start
+        low = xp.maximum(-(first // axis.dilation), 0)
+        high = xp.minimum((axis.size - 1 - first) // axis.dilation, axis.window - 1)
         counts_on_axis = xp.maximum(high - low + 1, 1).astype(dtype)
         total = total * counts_on_axis.reshape(-1, *(1 for _ in shape[3 + i :]))
     return total

@@ -13,6 +13,7 @@ from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products
 from anydml.engines import Array, Engine
+from anydml.engines._windows import Window
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
@@ -220,10 +221,10 @@ class Convolution(Computed):
                 )
             ]
             w = _exchange_channels(e, w, group_count)
-            y = e.conv(x, w, strides=[1] * len(strides), pads=pads, dilations=dilations,
-                       groups=group_count, input_dilations=strides)  # fmt: skip
+            window = Window(w.shape[2:], [1] * len(strides), pads, dilations)
+            y = e.conv(x, w, window, group_count, strides)
         else:
-            y = e.conv(x, w, strides=strides, pads=pads, dilations=dilations, groups=group_count)
+            y = e.conv(x, w, Window(w.shape[2:], strides, pads, dilations), group_count)
             if any(output_padding):
                 y = e.xp.pad(y, [(0, 0), (0, 0), *((0, more) for more in output_padding)])
         return y if bias is None else y + bias

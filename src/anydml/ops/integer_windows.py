@@ -31,6 +31,7 @@ from anydml.ops._quantized import (
     wrapped,
 )
 from anydml.ops._rules import rank_of, same_ranks
+from anydml.ops._windows import window_of
 from anydml.ops.convolution import Convolution, ConvolutionDirection
 from anydml.ops.pooling import AveragePooling, AveragePooling1, Dilated
 
@@ -209,12 +210,8 @@ def _convolved(
     w_zero: Array | None,
     attributes: Attributes,
 ) -> Array:
-    pads = list(zip(attributes["start_padding"], attributes["end_padding"], strict=True))
-    return e.conv(
-        centred(x, x_zero), centred(w, w_zero, -w.ndim),
-        strides=attributes["strides"], pads=pads, dilations=attributes["dilations"],
-        groups=attributes["group_count"],
-    )  # fmt: skip
+    window, groups = window_of(attributes, w.shape[2:]), attributes["group_count"]
+    return e.conv(centred(x, x_zero), centred(w, w_zero, -w.ndim), window, groups)
 
 
 class PooledTensors(Computed):

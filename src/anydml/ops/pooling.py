@@ -184,7 +184,7 @@ class AveragePooling(Windows, Tensors):
 
     @staticmethod
     def compute(e: Engine, x: Array, *, include_padding: bool, **attributes: Any) -> Array:
-        total = e.reduce_window(x, "sum", **window_of(attributes))
+        total = e.reduce_window(x, "sum", window_of(attributes))
         if include_padding:
             if "partial" not in attributes:
                 return total / x.dtype.type(prod(attributes["window_size"]))
@@ -229,7 +229,7 @@ class MaxPooling(Windows, Tensors):
 
     @staticmethod
     def compute(e: Engine, x: Array, **attributes: Any) -> Array:
-        return e.reduce_window(x, "max", **window_of(attributes))
+        return e.reduce_window(x, "max", window_of(attributes))
 
 
 class MaxPooling1(Windows, Indices):
@@ -242,8 +242,8 @@ class MaxPooling1(Windows, Indices):
         e: Engine, x: Array, *, indexed: bool, **attributes: Any
     ) -> tuple[Array, Array | None]:
         if not indexed:
-            return e.reduce_window(x, "max", **window_of(attributes)), None
-        values, places = e.locate_max(x, **window_of(attributes))
+            return e.reduce_window(x, "max", window_of(attributes)), None
+        values, places = e.locate_max(x, window_of(attributes))
         first = e.xp.arange(prod(x.shape[:2])) * prod(x.shape[2:])  # of each channel
         first = first.reshape(*x.shape[:2], *(1 for _ in x.shape[2:]))
         return values, e.xp.where(places < 0, 0, places + first)
@@ -277,14 +277,14 @@ class LpPooling(Windows, Tensors):
     @staticmethod
     def compute(e: Engine, x: Array, *, p: int, **attributes: Any) -> Array:
         if p == 1:
-            return e.reduce_window(e.xp.abs(x), "sum", **window_of(attributes))
+            return e.reduce_window(e.xp.abs(x), "sum", window_of(attributes))
         # Powers of float32 exceed its range: 1e20 has a square, and a root of that.
         wide = e.xp.abs(x.astype(e.xp.float64))
         if p > _HIGHEST_POWER:
-            logs = e.reduce_window(e.xp.log(wide) * p, "logaddexp", **window_of(attributes))
+            logs = e.reduce_window(e.xp.log(wide) * p, "logaddexp", window_of(attributes))
             return e.xp.exp(logs / p).astype(x.dtype)
         powers = wide**p
-        total = e.reduce_window(powers, "sum", **window_of(attributes))
+        total = e.reduce_window(powers, "sum", window_of(attributes))
         return (e.xp.sqrt(total) if p == 2 else total ** (1 / p)).astype(x.dtype)
 
 

@@ -169,7 +169,7 @@ class MaxPoolingGrad(Dilated, MaximumGradients):
 
     @staticmethod
     def compute(e: Engine, x: Array, dy: Array, **attributes: Any) -> Array:
-        _, places = e.locate_max(x, **window_of(attributes))
+        _, places = e.locate_max(x, window_of(attributes))
         size, channels = prod(x.shape[2:]), prod(x.shape[:2])
         first = (e.xp.arange(channels) * size).reshape(channels, 1)
         flat = places.reshape(channels, -1)
