@@ -130,13 +130,7 @@ def finish(x: Array, sums: Array, counts: Array, terms: int | None) -> Array:
     `counts` says how many updates each has, and `terms` how many terms a mean has besides; None if
     it is not a mean. An element without updates keeps the bits that it has in `x`.
     """
-    result = x.copy()
-    pairs = [(result, sums)]
-    if result.dtype.kind == "c":
-        pairs = [(result.real, sums.real), (result.imag, sums.imag)]
-    for part, total in pairs:
-        divide: np.ufunc = np.true_divide if total.dtype.kind == "f" else np.floor_divide
-        with np.errstate(all="ignore"):
-            by = 1 if terms is None else np.maximum(counts + terms, 1).astype(total.dtype)
-            np.copyto(part, divide(total, by).astype(part.dtype), where=counts > 0)
-    return result
+    with np.errstate(all="ignore"):
+        if terms is not None:
+            sums = kernels.divided(sums, np.maximum(counts + terms, 1))
+        return np.where(counts > 0, sums.astype(x.dtype), x)

@@ -89,9 +89,7 @@ def _value(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
 @_kernel
 def tile(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     """Repeat the input along its axes."""
-    if outputs[0].size:
-        places = [np.arange(n) % m for n, m in zip(outputs[0].shape, inputs[0].shape, strict=True)]
-        outputs[0][...] = inputs[0][np.ix_(*places)]
+    outputs[0][...] = np.tile(inputs[0], attributes["repeats"])
     return -1
 
 
@@ -104,8 +102,10 @@ def pad(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
         y[...] = _value(attributes["value"], y.dtype)
         y[(*(slice(start, start + size) for start, size, _ in sides),)] = x
     elif y.size:
-        places = [_place(mode, np.arange(n) - start, size) for start, size, n in sides]
-        y[...] = x[np.ix_(*places)]
+        for axis, (start, size, n) in enumerate(sides):
+            if n != size:
+                x = x.take(_place(mode, np.arange(n) - start, size), axis)
+        y[...] = x
     return -1
 
 
@@ -137,12 +137,12 @@ def upsample(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     """Enlarge the last two axes: repeat elements, or take means of neighbours."""
     (x,), (y,) = inputs, outputs
     scales = attributes["height"], attributes["width"]
-    rows, columns = (np.arange(n) for n in y.shape[-2:])
     if attributes.get("mode", "nearest_neighbor") != "linear":
-        y[...] = x[..., rows[:, None] // scales[0], columns // scales[1]]
+        y[...] = x.repeat(scales[0], -2).repeat(scales[1], -1)
         return -1
     if not y.size:
         return -1
+    rows, columns = (np.arange(n) for n in y.shape[-2:])
     images = x.astype(np.float32)
     with np.errstate(all="ignore"):
         images = _blend(images, columns, scales[1], -1)
@@ -173,12 +173,15 @@ def slice_window(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int
         *(attributes[name] for name in ("starts", "sizes", "strides")), y.shape, strict=True
     )
     if y.size:
-        places = [
-            (start if step > 0 else start + size - 1) + step * np.arange(n)
-            for start, size, step, n in sides
-        ]
-        y[...] = x[np.ix_(*places)]
+        y[...] = x[tuple(_window(*side) for side in sides)]
     return -1
+
+
+def _window(start: int, size: int, step: int, count: int) -> slice:
+    """Return the slice of every `step`-th element of a window."""
+    first = start if step > 0 else start + size - 1
+    end = first + step * (count - 1) + (1 if step > 0 else -1)
+    return slice(first, None if end < 0 else end, step)
 
 
 @_kernel
@@ -490,9 +493,15 @@ def _product(x: Array, y: Array) -> Array:
 def _divide(result: Array, target: Array, with_element: bool) -> None:
     """Divide sums by the number of their terms; integers are rounded down."""
     touched, counts = np.unique(target, return_counts=True)
-    counts = counts + with_element
-    parts = [result.real, result.imag] if result.dtype.kind == "c" else [result]
     with np.errstate(all="ignore"):
-        for part in parts:
-            divide = np.true_divide if part.dtype.kind == "f" else np.floor_divide
-            part[touched] = divide(part[touched], counts.astype(part.dtype))
+        result[touched] = divided(result[touched], counts + with_element)
+
+
+def divided(sums: Array, counts: Array) -> Array:
+    """Divide sums by numbers of terms; integers are rounded down, complex numbers by parts."""
+    if sums.dtype.kind == "c":
+        result = np.empty_like(sums)
+        result.real, result.imag = divided(sums.real, counts), divided(sums.imag, counts)
+        return result
+    divide: Any = np.true_divide if sums.dtype.kind == "f" else np.floor_divide
+    return divide(sums, counts.astype(sums.dtype))  # type: ignore[no-any-return]  # of any library
