@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -184,14 +185,7 @@ class TensorDesc:
     @cached_property
     def element_strides(self) -> tuple[int, ...]:
         """Strides in elements, packed ones where none are given."""
-        if self.strides is not None:
-            return self.strides
-        strides = []
-        stride = 1
-        for size in reversed(self.sizes):
-            strides.append(stride)
-            stride *= size
-        return tuple(reversed(strides))
+        return packed_strides(self.sizes) if self.strides is None else self.strides
 
     @property
     def minimum_size_in_bytes(self) -> int:
@@ -388,6 +382,12 @@ class TensorDesc:
             alignment = self.guaranteed_base_offset_alignment
             parts.append(f"guaranteed_base_offset_alignment={alignment}")
         return f"TensorDesc({', '.join(parts)})"
+
+
+def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of elements in row-major order without gaps."""
+    strides = [*accumulate(reversed(sizes[1:]), operator.mul, initial=1)]
+    return tuple(reversed(strides[: len(sizes)]))
 
 
 def overlapping(sizes: Iterable[int], strides: Iterable[int]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from anydml.core.tensor import packed_strides
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.elementwise import fused_activation
 from anydml.onnx.lower.node import (
@@ -12,7 +13,6 @@ from anydml.onnx.lower.node import (
     Sizes,
     UnfitError,
     UnsupportedError,
-    packed_strides,
     padded,
     strides_to,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
-from anydml.core.tensor import TensorDesc
+from anydml.core.tensor import TensorDesc, packed_strides
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.onnx.types import DATA_TYPES, Array, Shape
 from anydml.ops._descriptor import Descriptor
@@ -299,15 +299,6 @@ def padded(shape: Sizes, rank: int = 4) -> Shape:
 def padded_right(shape: Sizes, rank: int = 4) -> Shape:
     """Sizes with 1s behind, up to a rank."""
     return (*shape, *(1,) * (rank - len(shape)))
-
-
-def packed_strides(sizes: Sizes) -> Shape:
-    """Strides of elements in row-major order."""
-    strides, step = [], 1
-    for size in reversed(sizes):
-        strides.append(step)
-        step *= size
-    return tuple(reversed(strides))
 
 
 def strides_to(own: Sizes, sizes: Sizes) -> Shape | None:

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml.core.tensor import packed_strides
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.node import (
     Lowering,
     UnsupportedError,
     axes_of,
-    packed_strides,
     padded,
 )
 from anydml.onnx.types import DATA_TYPES

@@ -6,13 +6,13 @@ from math import prod
 from typing import Any
 
 from anydml.core.dtypes import DataType
+from anydml.core.tensor import packed_strides
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.node import (
     Lower,
     Lowering,
     UnsupportedError,
     axes_of,
-    packed_strides,
     padded,
 )
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from anydml.core.dtypes import DataType
-from anydml.core.tensor import TensorDesc
+from anydml.core.tensor import TensorDesc, packed_strides
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, packed_strides, padded
+from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, padded
 from anydml.ops._fields import ScaleBias, Size2D
 
 
