@@ -11,10 +11,8 @@ from anydml.core.levels import FeatureLevel
 from anydml.core.rules import UNKNOWN
 from anydml.core.tensor import MAX_DIMENSIONS
 from anydml.ops._fields.base import (
-    INT32_MAX,
-    INT32_MIN,
-    INT_TEXT,
-    UINT_TEXT,
+    INT,
+    UINT,
     Kind,
     Outside,
     Siblings,
@@ -46,9 +44,7 @@ class IntegersKind(Kind):
     def text(self) -> str:
         return "INT array" if self.signed else "UINT array"
 
-    @property
-    def accepted(self) -> str:
-        return f"a sequence of at most {MAX_DIMENSIONS} integers"
+    accepted = f"a sequence of at most {MAX_DIMENSIONS} integers"
 
     def convert(self, value: Any) -> Any:
         return tuple(n if n is UNKNOWN else integer_of(n) for n in members_of(value))
@@ -56,12 +52,9 @@ class IntegersKind(Kind):
     def find_out_of_range(
         self, value: Any, siblings: Siblings, level: FeatureLevel
     ) -> Iterator[Outside]:
-        low, high, text = (
-            (INT32_MIN, INT32_MAX, INT_TEXT) if self.signed else (0, _json.UINT32_MAX, UINT_TEXT)
-        )
         for i, number in enumerate(() if self.axes else value):
-            if number is not UNKNOWN and not low <= number <= high:
-                yield f"[{i}]", text, number
+            if number is not UNKNOWN:
+                yield from (INT if self.signed else UINT).find_outside(f"[{i}]", number)
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
         parse = json_int64 if self.axes else json_int if self.signed else _json.json_uint32
@@ -75,13 +68,8 @@ class IntegersKind(Kind):
 class FloatsKind(Kind):
     """An array of FLOAT."""
 
-    @property
-    def text(self) -> str:
-        return "FLOAT array"
-
-    @property
-    def accepted(self) -> str:
-        return f"a sequence of at most {MAX_DIMENSIONS} numbers"
+    text = "FLOAT array"
+    accepted = f"a sequence of at most {MAX_DIMENSIONS} numbers"
 
     def convert(self, value: Any) -> Any:
         return tuple(n if n is UNKNOWN else _FLOAT.convert(n) for n in members_of(value))

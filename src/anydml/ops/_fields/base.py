@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,25 @@ from anydml.core import _json
 from anydml.core.enums import NamedEnum
 from anydml.core.levels import FeatureLevel
 
-INT32_MIN: Final = -(2**31)
-INT32_MAX: Final = 2**31 - 1
-INT_TEXT: Final = "-2^31..2^31 - 1 (INT)"
-UINT_TEXT: Final = "0..2^32 - 1 (UINT)"
-
 Outside = tuple[str, str, Any]
 """A path below the field, what would be accepted there, and what stands there."""
+
+
+class Range(NamedTuple):
+    """Integers, and their text in messages."""
+
+    low: int
+    high: int
+    text: str
+
+    def find_outside(self, path: str, value: Any) -> Iterator[Outside]:
+        """Yield the value if it is not in the range."""
+        if not self.low <= value <= self.high:
+            yield path, self.text, value
+
+
+INT: Final = Range(-(2**31), 2**31 - 1, "-2^31..2^31 - 1 (INT)")
+UINT: Final = Range(0, _json.UINT32_MAX, "0..2^32 - 1 (UINT)")
 
 Siblings = Mapping[str, Any]
 """The values of a descriptor's fields, or of those before this one, by attribute."""
@@ -32,6 +44,9 @@ class Kind:
     A value goes through `convert` when a descriptor is made, which keeps it whatever its range, and
     through `resolve` when all fields are converted; `find_out_of_range` is a rule like any other.
     """
+
+    RANGE: ClassVar[Range | None] = UINT
+    """The values in range; None where all that are accepted are, or another rule says which."""
 
     @property
     def text(self) -> str:
@@ -69,8 +84,8 @@ class Kind:
         self, value: Any, siblings: Siblings, level: FeatureLevel
     ) -> Iterator[Outside]:
         """Yield the parts of a value that are out of range."""
-        if not 0 <= value <= _json.UINT32_MAX:
-            yield "", UINT_TEXT, value
+        if self.RANGE is not None:
+            yield from self.RANGE.find_outside("", value)
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
         """Read the value from its JSON form."""
@@ -89,10 +104,7 @@ class Kind:
 class AxisKind(Kind):
     """A UINT that is an axis: a rule of the operator says which the tensor has."""
 
-    def find_out_of_range(
-        self, value: Any, siblings: Siblings, level: FeatureLevel
-    ) -> Iterator[Outside]:
-        yield from ()
+    RANGE = None
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
         return json_int64(value)
@@ -102,15 +114,8 @@ class AxisKind(Kind):
 class IntKind(Kind):
     """An INT."""
 
-    @property
-    def text(self) -> str:
-        return "INT"
-
-    def find_out_of_range(
-        self, value: Any, siblings: Siblings, level: FeatureLevel
-    ) -> Iterator[Outside]:
-        if not INT32_MIN <= value <= INT32_MAX:
-            yield "", INT_TEXT, value
+    RANGE = INT
+    text = "INT"
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
         return json_int(value)
@@ -120,23 +125,14 @@ class IntKind(Kind):
 class BoolKind(Kind):
     """A BOOL."""
 
-    @property
-    def text(self) -> str:
-        return "BOOL"
-
-    @property
-    def accepted(self) -> str:
-        return "True or False"
+    RANGE = None
+    text = "BOOL"
+    accepted = "True or False"
 
     def convert(self, value: Any) -> Any:
         if not isinstance(value, bool | np.bool_):
             raise TypeError("no bool")
         return bool(value)
-
-    def find_out_of_range(
-        self, value: Any, siblings: Siblings, level: FeatureLevel
-    ) -> Iterator[Outside]:
-        yield from ()
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
         return _json.json_bool(value)
@@ -195,7 +191,7 @@ class EnumerationKind(Kind):
 
 
 json_int64 = _json.json_integer(-(2**63), 2**63 - 1)
-json_int = _json.json_integer(INT32_MIN, INT32_MAX)
+json_int = _json.json_integer(INT.low, INT.high)
 
 
 def integer_of(value: Any) -> int:

@@ -81,13 +81,8 @@ _FLOAT = np.dtype(np.float32)
 class FloatKind(Kind):
     """A FLOAT, kept as the nearest one."""
 
-    @property
-    def text(self) -> str:
-        return "FLOAT"
-
-    @property
-    def accepted(self) -> str:
-        return "a number"
+    text = "FLOAT"
+    accepted = "a number"
 
     def convert(self, value: Any) -> Any:
         return rounded(real_of(value), _FLOAT)

@@ -49,13 +49,8 @@ class ScalarKind(Kind):
     typed_by: str
     wraps: bool = False
 
-    @property
-    def text(self) -> str:
-        return "scalar"
-
-    @property
-    def accepted(self) -> str:
-        return "a number"
+    text = "scalar"
+    accepted = "a number"
 
     @property
     def needs(self) -> frozenset[str]:

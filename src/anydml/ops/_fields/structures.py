@@ -100,10 +100,7 @@ class ScaleBiasKind(_PairKind):
     MADE = ScaleBias
     MEMBERS = ("Scale", "Bias")
     MEMBER = FloatKind()
-
-    @property
-    def text(self) -> str:
-        return "scale and bias"
+    text = "scale and bias"
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,4 @@ class Size2DKind(_PairKind):
     MADE = Size2D
     MEMBERS = ("Width", "Height")
     MEMBER = Kind()
-
-    @property
-    def text(self) -> str:
-        return "width and height"
+    text = "width and height"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from anydml.core import _json
-from anydml.core.levels import FeatureLevel
 from anydml.core.tensor import TensorDesc
-from anydml.ops._fields.base import Kind, Outside, Siblings
+from anydml.ops._fields.base import Kind, Siblings
 
 
 @dataclass(frozen=True)
@@ -21,6 +19,8 @@ class TensorKind(Kind):
     many : bool
         Whether it is a list.
     """
+
+    RANGE = None  # a tensor has rules of its own
 
     many: bool = False
 
@@ -37,11 +37,6 @@ class TensorKind(Kind):
         if not all(isinstance(tensor, TensorDesc) for tensor in tensors):
             raise TypeError("expected TensorDesc")
         return tensors if self.many else value
-
-    def find_out_of_range(
-        self, value: Any, siblings: Siblings, level: FeatureLevel
-    ) -> Iterator[Outside]:
-        yield from ()  # a tensor has rules of its own
 
     def parse(self, value: Any, siblings: Siblings) -> Any:
         return (
