@@ -12,10 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml.engines._onnx_gaps import MOST_POOLED, MOST_ROWS, TYPES, WIDER, WRAPPING
 from anydml.engines._onnx_graph import (
-    TYPES,
-    WIDER,
-    WRAPPING,
     Graph,
     NotTraced,
     NumpyArray,
@@ -26,13 +24,6 @@ from anydml.engines._onnx_graph import (
 _COMPARISONS: Final = frozenset(
     ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "IsNaN", "IsInf")
 )
-
-MOST_ROWS: Final = 32
-"""Most rows of a matrix that is the second factor of a transposed product: ONNX Runtime copies it
-each time, and float64 matrices are not prepared, even if they are constant."""
-
-MOST_POOLED: Final = 5
-"""The most axes of an array that ONNX Runtime pools."""
 
 
 class Traced:

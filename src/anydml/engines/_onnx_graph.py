@@ -1,6 +1,6 @@
 """ONNX graphs under construction.
 
-Equal nodes are made once. ONNX Runtime's CPU has each operator for some types only (`TYPES`).
+Equal nodes are made once.
 """
 
 from __future__ import annotations
@@ -15,65 +15,6 @@ NumpyArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 OPSET: Final = 21
 """The version of ONNX's operators in all models."""
-
-_FLOATS: Final = "float32 float64"
-_INTEGERS: Final = "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
-_NUMBERS: Final = f"{_FLOATS} {_INTEGERS}"
-_BYTES: Final = f"{_FLOATS} int8 uint8"
-_ALL: Final = f"{_NUMBERS} float16 bool"
-_SUMMED: Final = f"{_FLOATS} int32 int64"
-
-TYPES: Final[Mapping[str, frozenset[str]]] = {
-    name: frozenset(types.split())
-    for names, types in {
-        "Add Sub Mul Div Abs": _NUMBERS,
-        "Less LessOrEqual Greater GreaterOrEqual": _NUMBERS,
-        "Equal": f"{_NUMBERS} bool",
-        "Neg": f"{_FLOATS} int8 int16 int32 int64",
-        "Pow": _SUMMED,
-        "Mod Sqrt Exp Log Sin Tanh Ceil Floor Round Softmax": _FLOATS,
-        "Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Conv ConvTranspose AveragePool "
-        "GlobalAveragePool":
-            "float32",
-        "IsNaN": f"{_FLOATS} float16",
-        "IsInf": _FLOATS,
-        "Relu": f"{_FLOATS} int8 int32",
-        "Max Min": f"{_FLOATS} int32 int64 uint32 uint64",
-        "Clip": f"{_FLOATS} int8 int32 int64 uint8 uint32 uint64",
-        "Where": f"{_FLOATS} int32 int64 uint8",
-        "BitShift": "uint8 uint32 uint64",
-        "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot": _INTEGERS,
-        "And Or Xor Not": "bool",
-        "ReduceSum ReduceProd CumSum": _SUMMED,
-        "ReduceMax ArgMax": f"{_BYTES} int32 int64",
-        "MatMul": f"{_SUMMED} uint32 uint64",
-        "MaxPool": _BYTES,
-        "ConvInteger MatMulInteger QLinearConv QLinearMatMul": "uint8",
-        "QuantizeLinear": "float32",
-        "DequantizeLinear": "int8 uint8",
-        "Pad": f"{_FLOATS} int8 int32 int64 uint8 uint32 uint64 bool",
-        "Gather GatherElements Slice Concat Expand Reshape Transpose Cast Identity": _ALL,
-        "ScatterElements": _NUMBERS,
-    }.items()
-    for name in names.split()
-}  # fmt: skip
-"""The types that ONNX Runtime's CPU takes for each operator in use."""
-
-WIDER: Final = {
-    "bool": "uint8 int32",
-    "float16": _FLOATS,
-    "float32": "float64",
-    "int8": "int16 int32 int64",
-    "int16": "int32 int64",
-    "int32": "int64",
-    "uint8": "uint16 int32 uint32 int64",
-    "uint16": "int32 uint32 int64",
-    "uint32": "int64",
-}
-WRAPPING: Final = frozenset(
-    ("Where", "Add", "Sub", "Mul", "Neg", "CumSum", "Pad", "MatMul", "ScatterElements")
-)
-"""Operators that give the same bits for signed and unsigned integers."""
 
 IR_VERSION: Final = 10
 """The version of the file format that belongs to it."""

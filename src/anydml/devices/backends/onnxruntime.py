@@ -33,13 +33,18 @@ from anydml.devices.threads import get_num_threads
 from anydml.engines._onnx import OnnxEngine
 from anydml.engines._onnx_arrays import Traced, emit, value_of
 from anydml.engines._onnx_fusions import is_fusible
-from anydml.engines._onnx_graph import TYPES, Graph, Model, NotTraced, Spec
+from anydml.engines._onnx_gaps import (
+    COPIES_OF_CONSTANTS,
+    DISABLED,
+    FUSIONS,
+    OLDEST,
+    SETTINGS,
+    TYPES,
+)
+from anydml.engines._onnx_graph import Graph, Model, NotTraced, Spec
 from anydml.ops._registry import computation, is_computed
 
 ENGINE: Final = OnnxEngine()
-
-OLDEST: Final = (1, 28)
-"""The oldest version of ONNX Runtime that is tested; 1.24 lacks kernels, 1.22 loses NaN, too."""
 
 LEAST_ELEMENTS: Final = 1 << 14
 """Elements of all arrays of a run that gets a session."""
@@ -53,24 +58,8 @@ MOST_FILLED: Final = 1 << 16
 MOST_SESSIONS: Final = 8
 """Sessions of a run, for different numbers of threads and layouts of its inputs."""
 
-DISABLED: Final = ["DivMulFusion", "MatMulScaleFusion"]
-"""Optimizations that fail on some graphs or numbers; the first also rounds differently."""
-
-FUSIONS: Final = ["ConvMulFusion", "ConvAddFusion"]
-"""The options that change the weights of convolutions."""
-
-SETTINGS: Final = {
-    "intra_op.allow_spinning": "0",
-    "disable_quant_qdq": "1",  # quantized operators round in another way than those around them
-    "disable_double_qdq_remover": "1",
-}
-"""The options of a session."""
-
 GUARD: Final = "a number if results are right"
 """The output of a model that has its guards, added up."""
-
-_CONSTANTS_TWICE: Final = 2
-"""ONNX Runtime keeps a copy of weights in the order in which its kernels read them."""
 
 
 def refuse_old_version() -> None:
@@ -245,7 +234,7 @@ def adds_exactly() -> bool:
 def session_nbytes(model: Model) -> int:
     """The most memory that a session takes, about: all values, and two copies of the weights."""
     values = sum(prod(spec.shape) * spec.dtype.itemsize for spec in model.values)
-    return values + _CONSTANTS_TWICE * sum(x.nbytes for x in model.apart.values())
+    return values + COPIES_OF_CONSTANTS * sum(x.nbytes for x in model.apart.values())
 
 
 class Session(NamedTuple):
