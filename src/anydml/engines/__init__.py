@@ -19,6 +19,9 @@ Array: TypeAlias = Any
 Reduction: TypeAlias = Literal["sum", "max", "logaddexp"]
 """``logaddexp`` is the logarithm of the sum of the elements' powers of e."""
 
+Step: TypeAlias = Callable[[Any, Any], tuple[Any, Array]]
+"""A step of a loop: what the next one gets, and a result, from what it gets and an element."""
+
 
 class Engine(Protocol):
     """Where computed operators run.
@@ -84,9 +87,7 @@ class Engine(Protocol):
         Places and values have one dimension; places are in range.
         """
 
-    def scan(
-        self, step: Callable[[Any, Any], tuple[Any, Array]], carry: Any, xs: Any, backward: bool
-    ) -> tuple[Any, Array]:
+    def scan(self, step: Step, carry: Any, xs: Any, backward: bool) -> tuple[Any, Array]:
         """A loop over the first axis of the arrays in the tuple `xs`, from its end if `backward`.
 
         Each step gets what the last one carries over and a tuple of one element of each array; it

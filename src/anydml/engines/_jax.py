@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from anydml.engines import Array, Reduction
+from anydml.engines import Array, Reduction, Step
 from anydml.engines._windows import NOWHERE, Window, larger, lowest
 
 _MOST_TAPS: Final = 64
@@ -168,9 +168,7 @@ class JaxEngine:
         """Sums in an order that XLA chooses."""
         return jnp.zeros(size, values.dtype).at[places].add(values, mode="promise_in_bounds")
 
-    def scan(
-        self, step: Callable[[Any, Any], tuple[Any, Array]], carry: Any, xs: Any, backward: bool
-    ) -> tuple[Any, Array]:
+    def scan(self, step: Step, carry: Any, xs: Any, backward: bool) -> tuple[Any, Array]:
         """XLA's loop."""
         found: tuple[Any, Array] = lax.scan(step, carry, xs, reverse=backward)
         return found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from anydml.engines import Reduction
+from anydml.engines import Reduction, Step
 from anydml.engines._convolution import SCRATCH_BYTES, correlate, correlate_dilated
 from anydml.engines._reductions import REDUCTIONS, locate_max
 from anydml.engines._windows import NOWHERE, Window
@@ -98,9 +98,7 @@ class NumpyEngine:
         np.add.at(sums, places, values)
         return sums
 
-    def scan(
-        self, step: Callable[[Any, Any], tuple[Any, Array]], carry: Any, xs: Any, backward: bool
-    ) -> tuple[Any, Array]:
+    def scan(self, step: Step, carry: Any, xs: Any, backward: bool) -> tuple[Any, Array]:
         """A loop in Python."""
         results = []
         steps = zip(*xs, strict=True)

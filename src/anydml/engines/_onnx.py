@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from anydml.engines import Array, Reduction
+from anydml.engines import Array, Reduction, Step
 from anydml.engines._numpy import ERF_IS_1, NumpyEngine, erf_series
 from anydml.engines._onnx_arrays import (
     elementwise,
@@ -207,9 +207,7 @@ class OnnxEngine:
         result = emit("ScatterElements", operands, working, (size,), axis=0, reduction="add")
         return result.astype(values.dtype)
 
-    def scan(
-        self, step: Callable[[Any, Any], tuple[Any, Array]], carry: Any, xs: Any, backward: bool
-    ) -> tuple[Any, Array]:
+    def scan(self, step: Step, carry: Any, xs: Any, backward: bool) -> tuple[Any, Array]:
         """A loop whose steps are nodes of their own."""
         count = len(xs[0])
         if count > self._most_steps:

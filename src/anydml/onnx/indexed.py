@@ -26,6 +26,7 @@ _MOST_PLACES: Final = 1 << 22
 Operands = Sequence[Any]
 Specs = Sequence[ArraySpec]
 Attributes = Mapping[str, Any]
+Form = Callable[[Operands, Specs, Attributes], Sequence[Any]]
 
 
 def indexed_results(call: KernelCall, operands: Operands, specs: Specs) -> Sequence[Any]:
@@ -47,28 +48,16 @@ def _gather(operands: Operands, specs: Specs, attributes: Attributes) -> Sequenc
     return [_XP.take(x, typed(indices, _INDEX), attributes["axis"])]
 
 
-def _gather_elements(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence[Any]:
-    x, indices = operands
-    inputs = x, typed(indices, _INDEX)
-    return [emit("GatherElements", inputs, x.dtype, indices.shape, axis=attributes["axis"])]
+def _by_indices(operator: str, *names: str) -> Form:
+    """An operator of ONNX that takes the same operands, and attributes of these names."""
 
+    def form(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence[Any]:
+        x, indices, *updates = operands
+        inputs = (x, typed(indices, _INDEX), *updates)
+        values = {name: attributes[name] for name in names}
+        return [emit(operator, inputs, x.dtype, specs[0].shape, **values)]
 
-def _gather_nd(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence[Any]:
-    x, indices = operands
-    inputs = x, typed(indices, _INDEX)
-    batches = attributes["batch_dims"]
-    return [emit("GatherND", inputs, x.dtype, specs[0].shape, batch_dims=batches)]
-
-
-def _scatter_elements(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence[Any]:
-    x, indices, updates = operands
-    inputs = x, typed(indices, _INDEX), updates
-    return [emit("ScatterElements", inputs, x.dtype, x.shape, axis=attributes["axis"])]
-
-
-def _scatter_nd(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence[Any]:
-    x, indices, updates = operands
-    return [emit("ScatterND", (x, typed(indices, _INDEX), updates), x.dtype, x.shape)]
+    return form
 
 
 def _top_k(operands: Operands, specs: Specs, attributes: Attributes) -> Sequence[Any]:
@@ -127,8 +116,13 @@ def _one_hot(operands: Operands, specs: Specs, attributes: Attributes) -> Sequen
     return [_XP.where(wrapped == places, on, off)]
 
 
-_FORMS: Final[Mapping[str, Callable[[Operands, Specs, Attributes], Sequence[Any]]]] = {
-    "gather": _gather, "gather_elements": _gather_elements, "gather_nd": _gather_nd,
-    "scatter_elements": _scatter_elements, "scatter_nd": _scatter_nd, "top_k": _top_k,
-    "nonzero_coordinates": _nonzero_coordinates, "one_hot": _one_hot,
-}  # fmt: skip
+_FORMS: Final[Mapping[str, Form]] = {
+    "gather": _gather,
+    "gather_elements": _by_indices("GatherElements", "axis"),
+    "gather_nd": _by_indices("GatherND", "batch_dims"),
+    "scatter_elements": _by_indices("ScatterElements", "axis"),
+    "scatter_nd": _by_indices("ScatterND"),
+    "top_k": _top_k,
+    "nonzero_coordinates": _nonzero_coordinates,
+    "one_hot": _one_hot,
+}
