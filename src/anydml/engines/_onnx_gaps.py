@@ -1,4 +1,4 @@
-"""What ONNX Runtime lacks on the CPU, or does differently; tried with 1.32 and with `OLDEST`.
+"""Gaps of ONNX Runtime on the CPU, and where it differs; tried with 1.32 and with `OLDEST`.
 
 What can be stated as data is here. The rest is computed around the nodes:
 
