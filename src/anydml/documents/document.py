@@ -52,7 +52,7 @@ class Options:
 
 
 class Report(Protocol):
-    """What a check has found."""
+    """Findings of a check."""
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -90,11 +90,11 @@ class Document(ABC):
     TAKES_OPTIONS: ClassVar[bool] = False
     """Whether `Options` have an effect."""
     TENSOR: ClassVar[str]
-    """What messages call one of `names`."""
+    """The word of messages for one of `names`."""
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What is odd in the document, and is said before a run."""
+        """Oddities of the document, which are said before a run."""
         return ()
 
     @abstractmethod
@@ -135,7 +135,7 @@ class Document(ABC):
 
     @abstractmethod
     def results_data(self, results: Arrays) -> dict[str, Any]:
-        """What a run has returned, as JSON."""
+        """Results of a run, as JSON."""
 
     @abstractmethod
     def draw(self, level: FeatureLevel) -> str:

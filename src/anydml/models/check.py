@@ -258,7 +258,7 @@ class Checked:
 
 
 class Checks:
-    """What is found of a model that has been read, each fact once.
+    """Findings on a model that has been read, each fact once.
 
     Parameters
     ----------
