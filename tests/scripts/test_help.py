@@ -15,6 +15,7 @@ COMMANDS = [*sorted(SCRIPTS.glob("*.py")), "benchmarks", "benchmarks.show", "fuz
 def test_a_script_has_help(command, option, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(command), option])
     monkeypatch.syspath_prepend(SCRIPTS)
+    monkeypatch.delitem(sys.modules, str(command), raising=False)  # imported by another test
     run = runpy.run_path if isinstance(command, Path) else runpy.run_module
     with pytest.raises(SystemExit) as ended:
         run(str(command), run_name="__main__")
