@@ -239,6 +239,37 @@ void workers_take_no_signals() {
   ++passed;
 }
 
+// A worker that is woken on another processor than its caller's has its affinity back when it runs.
+void workers_get_their_processors_back() {
+#if defined(__linux__)
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) < 2) return;
+  const pthread_t own = pthread_self();
+  for (int round = 0; round < scaled(60); ++round) {
+    // Called from each processor in turn, and so from that of the worker too.
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &all)) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      if (sched_setaffinity(0, sizeof(one), &one) != 0) continue;
+      Meeting meeting(2);
+      std::atomic<bool> back{false};
+      parallel_chunks(2, 2, [&](Int) {
+        EXPECT(meeting.join(), "not all threads came");
+        if (pthread_equal(pthread_self(), own) != 0) return;
+        cpu_set_t now;
+        back = sched_getaffinity(0, sizeof(now), &now) == 0 && CPU_EQUAL(&now, &all);
+      });
+      EXPECT(back.load(), "a worker does not get all of its %d processors back", CPU_COUNT(&all));
+      std::this_thread::sleep_for(microseconds(300));  // the worker sleeps
+    }
+    EXPECT(sched_setaffinity(0, sizeof(all), &all) == 0, "affinity");
+  }
+#endif
+  ++passed;
+}
+
 void threads_follow_affinity() {
   EXPECT(available_threads() >= 1, "%d", available_threads());
 #if defined(__linux__)
@@ -368,6 +399,7 @@ int main() {
   no_lost_wake_up(random);
   slow_workers(random);
   workers_take_no_signals();
+  workers_get_their_processors_back();
   threads_follow_affinity();
   fork_in_the_middle();
   std::printf("%ld passed, 0 failed\n", passed);

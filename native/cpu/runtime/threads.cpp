@@ -9,6 +9,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -54,6 +58,42 @@ bool spin(std::chrono::microseconds limit, Ready ready) {
   return ready();
 }
 
+// Linux wakes a thread on the processor where it went to sleep. Where other threads spin on the
+// rest, as those of PyTorch and ONNX Runtime do after their calls, that is often the caller's, and
+// the worker would wait until the job is over. So one that sleeps on its caller's processor is
+// woken without that processor in its affinity mask, which it restores when it runs.
+class Displaced {
+ public:
+#if defined(__linux__)
+  // By the thread itself.
+  void note() {
+    thread_ = static_cast<pid_t>(syscall(SYS_gettid));
+    cpu_ = sched_getcpu();
+  }
+  void begin() {
+    if (cpu_ < 0 || cpu_ != sched_getcpu()) return;
+    if (sched_getaffinity(thread_, sizeof allowed_, &allowed_) != 0) return;
+    cpu_set_t others = allowed_;
+    CPU_CLR(static_cast<unsigned>(cpu_), &others);
+    active_ = CPU_COUNT(&others) > 0 && sched_setaffinity(thread_, sizeof others, &others) == 0;
+  }
+  void end() {
+    if (active_) sched_setaffinity(0, sizeof allowed_, &allowed_);
+    active_ = false;
+  }
+
+ private:
+  pid_t thread_ = 0;
+  int cpu_ = -1;
+  cpu_set_t allowed_;
+  bool active_ = false;
+#else
+  void note() {}
+  void begin() {}
+  void end() {}
+#endif
+};
+
 class Pool;
 
 struct Worker {
@@ -62,6 +102,7 @@ struct Worker {
   std::mutex mutex;  // for all members below
   std::condition_variable wake;
   bool asleep = false;
+  Displaced displaced;
 };
 
 class Pool {
@@ -144,6 +185,7 @@ class Pool {
       std::lock_guard<std::mutex> lock(worker.mutex);
       if (!worker.asleep) return;
       worker.asleep = false;
+      worker.displaced.begin();
     }
     worker.wake.notify_one();
   }
@@ -153,7 +195,9 @@ class Pool {
     // A thread that opens a job after this check sees `asleep` set.
     if (is_new(state_.load(std::memory_order_acquire), seen)) return;
     worker.asleep = true;
+    worker.displaced.note();
     worker.wake.wait(lock, [&] { return !worker.asleep; });
+    worker.displaced.end();
   }
 
   [[noreturn]] void loop(Worker& worker) {
