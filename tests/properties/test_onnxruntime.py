@@ -22,8 +22,13 @@ onnxruntime = pytest.importorskip("onnxruntime")
 from anydml.devices.backends import onnxruntime as backend  # noqa: E402  # needs ONNX Runtime
 from anydml.engines._onnx import OnnxEngine  # noqa: E402
 from anydml.engines._onnx_arrays import Traced, value_of  # noqa: E402
-from anydml.engines._onnx_gaps import TYPES  # noqa: E402
-from anydml.engines._onnx_graph import OPSET, Graph, NotTraced, Spec  # noqa: E402
+from anydml.engines._onnx_gaps import TYPES  # noqa: E402  # needs ONNX
+from anydml.engines._onnx_graph import (  # noqa: E402  # needs ONNX
+    OPSET,
+    Graph,
+    NotTraced,
+    Spec,
+)
 
 NAMES = {kind.NAME: kind for kind in KINDS}
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ void narrow(const Writer& writer, const Layout& layout, char* elements, Int firs
 class Named {
  public:
   static constexpr Int kMost = Int{1} << 16;
-  // Whether so many updates of so many places can be numbered.
+  // Whether the updates, or the places that they can name, are few enough to be numbered.
   static bool apply(Int updates, Int places) {
     return std::min(updates, places) <= kMost && updates < UINT32_MAX;
   }

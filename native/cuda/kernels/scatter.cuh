@@ -140,11 +140,10 @@ struct Piece {
   unsigned bucket, slot, first;  // its number among crowded ones; its first update in the bucket
 };
 struct BucketState {
-  unsigned counted, crowded, pieces, unused;  // blocks that have counted; crowded buckets
+  unsigned counted, crowded, pieces;  // blocks that have counted; crowded buckets, their pieces
   Order order;
-  unsigned unused_too[2];
 };
-// Numbers of updates that records without a number of their own tell apart.
+// The updates of an epoch: a record of 8 bytes has room for this many different groups.
 ANYDML_BOTH constexpr unsigned epoch_span(unsigned bucket_log) {
   return kGroup << (32 - bucket_log);
 }

@@ -254,6 +254,9 @@ __device__ inline Cell word(Element element, unsigned number) {
 
 template <Combine kCombine>
 __device__ void add_records(const Bucket& bucket, unsigned first, unsigned last, Cell* words) {
+  for (unsigned e = threadIdx.x; e < bucket.size; e += blockDim.x)
+    words[e] = neutral<kCombine, Element, Cell>();
+  __syncthreads();
   const unsigned log = bucket.of.bucket_log;
   bucket.for_each(first, last, [&](const Record& record, unsigned epoch) {
     const unsigned place = record.place(log);
@@ -286,9 +289,6 @@ __device__ void fill(const Bucket& bucket, const Ahead& ahead, unsigned begin, u
                      Cell* words, int reduction) {
   with_any_order<Element>(reduction, [&](auto constant) {
     constexpr Combine kCombine = decltype(constant)::value;
-    for (unsigned e = threadIdx.x; e < bucket.size; e += blockDim.x)
-      words[e] = neutral<kCombine, Element, Cell>();
-    __syncthreads();
     add_records<kCombine>(bucket, begin, end, words);
     write_all(bucket, &ahead, [&](Element element, unsigned place) {
       return element_from<kCombine>(
@@ -309,9 +309,6 @@ __device__ void add_piece(const Bucket& bucket, unsigned first, unsigned last, C
                           Cell* map, int reduction) {
   with_any_order<Element>(reduction, [&](auto constant) {
     constexpr Combine kCombine = decltype(constant)::value;
-    for (unsigned e = threadIdx.x; e < bucket.size; e += blockDim.x)
-      words[e] = neutral<kCombine, Element, Cell>();
-    __syncthreads();
     add_records<kCombine>(bucket, first, last, words);
     for (unsigned e = threadIdx.x; e < bucket.size; e += blockDim.x)
       if (words[e] != neutral<kCombine, Element, Cell>())

@@ -117,7 +117,7 @@ __device__ __noinline__ void put_in_order(unsigned m, unsigned k, Key least, uns
     for (int i = 0; i < 4 * kBinLines; ++i) {
       if (has[i] > kRanked && !is_last && begin + before < k) {
         int next = spread.shift - kOrderBits;
-        if (spread.shift == 0)  // keys have been told apart
+        if (spread.shift == 0)  // all items of the bin have one key
           next = spread.place_bits > kOrderBits ? kOrderBits - spread.place_bits - 1 : -1;
         else if (spread.shift > 0)
           next = next < 0 ? 0 : next;

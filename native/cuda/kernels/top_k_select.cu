@@ -111,8 +111,8 @@ __device__ inline unsigned hash(unsigned x) {
   return x ^ x >> 16;
 }
 
-// The sampled vector of this thread. Eight threads read neighbours, in a stratum of theirs; false:
-// there is none.
+// Reads the vector that this thread samples; false if the block has too few. Each eight threads
+// read neighbouring vectors, at a random place in a stratum of their own.
 __device__ inline bool sample(unsigned salt, uint4& x) {
   constexpr unsigned kStrata = kThreads / 8;
   const unsigned stratum = threadIdx.x / 8, all = part.vectors;

@@ -17,15 +17,7 @@ constexpr int kElementsPerThread = kSortTile / kThreads;
 constexpr int kTile = kElementsPerThread * kThreads;
 constexpr unsigned kAll = 0xFFFFFFFFu;
 
-template <bool Wide>
-struct CountOf {
-  using Type = unsigned;
-};
-template <>
-struct CountOf<true> {
-  using Type = unsigned long long;
-};
-using Count = CountOf<kWide>::Type;  // of places too
+using Count = Bits<kWide ? 8 : 4>::Unsigned;  // of places too
 
 struct Tile {
   long long row, own_row, begin;  // own_row: among those of this launch

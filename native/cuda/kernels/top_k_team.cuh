@@ -19,15 +19,7 @@ constexpr int kLevels = (8 * W + kDigitBits - 1) / kDigitBits;
 constexpr long long kSumBytes = work_sums(W);
 
 // Counts of a row's elements.
-template <bool Wide>
-struct TotalOf {
-  using Type = unsigned;
-};
-template <>
-struct TotalOf<true> {
-  using Type = unsigned long long;
-};
-using Total = TotalOf<ANYDML_team == kTeamWide>::Type;
+using Total = Bits<ANYDML_team == kTeamWide ? 8 : 4>::Unsigned;
 
 __device__ inline unsigned lane_of() { return threadIdx.x & 31; }
 

@@ -120,7 +120,7 @@ void check_long(Random& random) {
     }
 }
 
-// So many updates that records do not tell them all apart, and few for each of many buckets.
+// More updates than an epoch has, and few of them for each bucket.
 void check_epochs(Random& random) {
   for (DataType type : {DataType::uint8, DataType::float32}) {
     Case c;

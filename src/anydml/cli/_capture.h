@@ -102,7 +102,7 @@ inline std::string json(const DML_SCALE_BIAS& value);
 // Larger counts are errors, uninitialized memory perhaps. DirectML has 8 dimensions at most.
 constexpr std::uint32_t most_dimensions = 8, most_parts = 65536;
 
-// For the reader, who expects an array, a string that says why there is none.
+// An array as JSON. Where it cannot be read, a string in its place says why.
 template <class T, class Write>
 std::string list(const T* values, std::uint32_t count, std::uint32_t most, Write write) {
   if (values == nullptr && count != 0) return "null";

@@ -165,7 +165,7 @@ class _Lowering:
         self._readers.setdefault(source, []).append(self._end(to, Role.INPUT))
 
     def _end(self, place: Place, role: Role) -> _Port:
-        key = id(self._graph.nodes[place[0]].desc), place[1], role  # type: ignore[union-attr]
+        key = id(self._graph.nodes[place[0]].desc), place[1], role  # type: ignore[union-attr]  # no constant
         if key not in self._ends:
             port = self._ports.at(place, role)
             assert port is not None, "the graph has been checked"

@@ -140,7 +140,10 @@ class Value:
 
     @cached_property
     def key(self) -> Hashable:
-        """Equal for values that no rule can tell apart; not before the value is complete."""
+        """The type, the shape and the elements: equal keys mean equal verdicts.
+
+        Read it when the value is complete.
+        """
         data = self.data
         if data is not None and data.size <= _SMALL:
             return self.type, self.shape, data.tobytes()

@@ -272,6 +272,7 @@ class Descriptor:
     ) -> tuple[Sequence[KernelCall], Sequence[Intermediate]]:
         # The calls that make one whole, and what is between them; brings outputs in natural form.
         operands = [None if path is None else inputs[path].spec for path in call.inputs]
+        # mypy knows no pairs of names and values of several types.
         inferred = self.infer(operands, dict(call.attributes))  # type: ignore[arg-type]
         if inferred.violations:  # of a descriptor that has not been checked
             raise InvalidDescriptorError(inferred.violations)
