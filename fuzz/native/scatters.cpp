@@ -8,7 +8,7 @@
 namespace anydml::fuzz {
 namespace {
 
-using test::combine_reference;
+using test::Expected;
 using test::kTypes;
 using test::same_element;
 
@@ -118,13 +118,11 @@ void fuzz_scatter(Bytes& bytes) {
   Int first_bad = -1;
   for (Int i = 0; i < o.indices.count() && first_bad < 0; ++i)
     if (position_of(o.indices, i, size) < 0) first_bad = i;
-  std::vector<unsigned char> expected = o.input.elements();
+  Expected expected{o.input.tensor, call.reduction, o.input.elements()};
   for (Int i = 0; i < o.indices.count() && first_bad < 0; ++i) {
     Sizes place = unravel(i, at);
     if (rank > 0) place[static_cast<std::size_t>(axis)] = position_of(o.indices, i, size);
-    combine_reference(call.reduction, o.input.tensor,
-                      &expected[static_cast<std::size_t>(ravel(place, in) * call.type.size)],
-                      reinterpret_cast<const unsigned char*>(o.updates.at(i)));
+    expected.take(static_cast<std::size_t>(ravel(place, in)), o.updates.at(i));
   }
   const ScatterPlan plan{o.input.tensor, o.indices.tensor, o.updates.tensor, o.output.tensor,
                          axis,           call.reduction};
@@ -132,7 +130,7 @@ void fuzz_scatter(Bytes& bytes) {
       scatter::run_scatter(plan, o.input.data(), o.indices.data(), o.updates.data(),
                            o.output.data(), call.output_is_private, call.threads, method, tuning);
   check_scatter(
-      o, call, status, first_bad, expected,
+      o, call, status, first_bad, expected.elements,
       "scatter by " + std::to_string(static_cast<int>(method)) + " on " + std::to_string(axis));
 }
 
@@ -169,22 +167,20 @@ void fuzz_scatter_nd(Bytes& bytes) {
   Int first_bad = -1;
   for (Int i = 0; i < o.indices.count() && first_bad < 0; ++i)
     if (position_of(o.indices, i, size_of(i)) < 0) first_bad = i;
-  std::vector<unsigned char> expected = o.input.elements();
+  Expected expected{o.input.tensor, call.reduction, o.input.elements()};
   for (Int i = 0; i < product(tuples) && first_bad < 0 && slice > 0; ++i) {
     Int target = 0;
     for (int d = 0; d < width; ++d)
       target = target * size_of(d) + position_of(o.indices, i * width + d, size_of(d));
     for (Int e = 0; e < slice; ++e)
-      combine_reference(call.reduction, o.input.tensor,
-                        &expected[static_cast<std::size_t>((target * slice + e) * call.type.size)],
-                        reinterpret_cast<const unsigned char*>(o.updates.at(i * slice + e)));
+      expected.take(static_cast<std::size_t>(target * slice + e), o.updates.at(i * slice + e));
   }
   const ScatterNdPlan plan{o.input.tensor, o.indices.tensor, o.updates.tensor, o.output.tensor,
                            call.reduction};
   const Status status = scatter::run_scatter_nd(
       plan, o.input.data(), o.indices.data(), o.updates.data(), o.output.data(),
       call.output_is_private, call.threads, method, tuning);
-  check_scatter(o, call, status, first_bad, expected,
+  check_scatter(o, call, status, first_bad, expected.elements,
                 "scatter_nd by " + std::to_string(static_cast<int>(method)));
 }
 
