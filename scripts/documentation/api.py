@@ -68,6 +68,7 @@ MODULES: dict[str, list[str]] = {
     "anydml.torch": ["deterministic"],
     "anydml.jax": ["TARGET"],
     "anydml.dask": [],
+    "anydml.judge": ["judge", "Answer", "Promise"],
     "anydml.models": models.__all__,
     "anydml.pydirectml": [*_types.__all__, *_graph.__all__, *_functions.__all__],
 }

@@ -60,7 +60,8 @@ raise SystemExit(1)
 
 
 def test_every_option_of_the_command_line_is_documented():
-    text = (write_lists.ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    pages = [*(write_lists.ROOT / "docs").rglob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     options = {
         name
         for command in cli.commands.commands.values()

@@ -1,0 +1,259 @@
+"""Functions and libraries against the promises: each in a process of its own where it may crash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.core.errors import ArgumentError
+from anydml.judge.documented import page_of
+from anydml.judge.libraries import LIBRARIES, Library, NumPy, versions_here
+from anydml.judge.promises import PROMISES, Promise, RefusedError
+
+FUNCTIONS: Final = tuple(dict.fromkeys(promise.function for promise in PROMISES))
+SECONDS: Final = 300
+"""How long a process may take for the promises of one function."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a function keeps a promise.
+
+    Attributes
+    ----------
+    library : str
+        The library, or the name of the function that was given.
+    promise : Promise
+        The promise.
+    verdict : str
+        ``yes``; ``no``; ``refuses`` where valid arguments raise an error; ``crashes``; ``hangs``;
+        ``none`` where the library has no such function.
+    example : str
+        The first case that breaks the promise; empty for ``yes``.
+    page : str or None
+        The page of the library's documentation that makes the promise.
+    """
+
+    library: str
+    promise: Promise
+    verdict: str
+    example: str = ""
+    page: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as data."""
+        promise = {name: getattr(self.promise, name) for name in ("function", "name", "text")}
+        rest = asdict(replace(self, promise=None))  # type: ignore[arg-type]  # replaced below
+        return {**rest, "promise": promise}
+
+
+class Judged:
+    """A function of a library, called with NumPy's arrays."""
+
+    def __init__(self, library: Library, function: Callable[..., Any]) -> None:
+        self._library, self._function = library, function
+
+    def __call__(self, *arguments: Any) -> Any:
+        given = [self._array(x) for x in arguments]
+        try:
+            found = self._function(*given)
+            if isinstance(found, tuple | list):
+                return [self._library.numpy(x) for x in found]
+            return self._library.numpy(found)
+        except Exception as error:
+            text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+            raise RefusedError(text, self._left_in(given[0])) from error
+
+    def _array(self, x: Any) -> Any:
+        if isinstance(x, list):
+            return [self._array(one) for one in x]
+        # The library may write into its array.
+        return self._library.array(x if x.base is not None else x.copy()) if isinstance(
+            x, np.ndarray) else x  # fmt: skip
+
+    def _left_in(self, x: Any) -> Any:
+        try:
+            return self._library.numpy(x)
+        except Exception:  # a list, or a device that is lost
+            return None
+
+    def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
+        """Call with so many threads."""
+        return self._library.threads(count)
+
+    def shares(self, size: int, count: int) -> bool:
+        """Whether a split's first part shows in the array when it is written."""
+        x = self._array(np.zeros(size, "float32"))
+        part = self._function(x, count)[0]
+        try:
+            part[...] = 1
+        except TypeError:  # an array that cannot be written
+            return False
+        return bool(np.any(self._library.numpy(x)))
+
+
+def _ask(name: str, promise: Promise, judged: Judged | None) -> Answer:
+    page = page_of(name, promise.function, promise.name)
+    if judged is None:
+        return Answer(name, promise, "none", "", page)
+    try:
+        broken = promise.broken(judged)
+    except RefusedError as error:
+        return Answer(name, promise, "refuses", str(error), page)
+    return Answer(name, promise, "no" if broken else "yes", broken or "", page)
+
+
+def _judge_function(kind: str) -> Callable[..., list[Answer]]:
+    promises = {promise.name: promise for promise in PROMISES if promise.function == kind}
+
+    def judge_function(
+        function: Callable[..., Any], library: str = "numpy", names: Sequence[str] = ()
+    ) -> list[Answer]:
+        _known("library", [library], LIBRARIES)
+        _known("names", names, promises)
+        judged = Judged(LIBRARIES[library][0](), function)
+        called = getattr(function, "__name__", type(function).__name__)
+        return [_ask(called, promises[name], judged) for name in names or promises]
+
+    judge_function.__name__ = kind
+    judge_function.__doc__ = f"""Judge a function by the promises of `{kind}`, in this process.
+
+    Parameters
+    ----------
+    function : callable
+        Takes and returns arrays of `library`, as {_TAKES[kind]}.
+    library : str
+        ``numpy``, ``torch``, ``jax``, ``dask``: whose arrays the function takes.
+    names : sequence of str
+        Names of promises; all by default.
+
+    Returns
+    -------
+    list of Answer
+        One for each promise.
+    """
+    return judge_function
+
+
+_TAKES: Final = {
+    "top_k": "``f(x, k)`` -> values and indices of the k largest elements of the last axis",
+    "nonzero": "``f(x)`` -> coordinates of shape (count, rank)",
+    "scatter": "``f(x, indices, updates)`` -> a new array, with updates in axis 0",
+    "scatter_into": "``f(x, indices, updates)``, which writes updates into `x`",
+    "scatter_add": "``f(x, indices, updates)`` -> a new array, with updates added in axis 0",
+    "gather": "``f(x, indices)`` -> the elements of axis 0 at the indices",
+    "split": "``f(x, count)`` -> equal parts of axis 0",
+    "join": "``f(arrays)`` -> the arrays one behind the other in axis 0",
+}
+
+top_k = _judge_function("top_k")
+nonzero = _judge_function("nonzero")
+scatter = _judge_function("scatter")
+scatter_into = _judge_function("scatter_into")
+scatter_add = _judge_function("scatter_add")
+gather = _judge_function("gather")
+split = _judge_function("split")
+join = _judge_function("join")
+
+
+def _known(what: str, given: Sequence[str], known: Any) -> None:
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"{what}: expected one of {', '.join(known)}, got {name!r}")
+
+
+def judge(
+    libraries: Sequence[str] = (), functions: Sequence[str] = (), device: str = "cpu",
+    seconds: float = SECONDS,
+) -> list[Answer]:  # fmt: skip
+    """Judge libraries, each function in a process of its own.
+
+    Parameters
+    ----------
+    libraries : sequence of str
+        Names of libraries, all that are installed by default; or ``MODULE:FUNCTION`` of a function
+        on NumPy's arrays, which is judged by each of `functions`.
+    functions : sequence of str
+        ``top_k``, ``nonzero``, ``scatter``, ``scatter_into``, ``scatter_add``, ``gather``,
+        ``split``, ``join``; all by default.
+    device : str
+        ``cpu`` or ``cuda``.
+    seconds : float
+        How long the promises of one function may take.
+
+    Returns
+    -------
+    list of Answer
+        By library and promise. A process that crashes or hangs is the answer of the promise that
+        it was at; the promises behind it are asked in another one.
+    """
+    _known("device", [device], ("cpu", "cuda"))
+    here = versions_here(device)
+    named = [name for name in libraries if ":" not in name]
+    _known("library", named, LIBRARIES)
+    _known(f"library: of those installed for {device}", named, here)
+    _known("function", functions, FUNCTIONS)
+    if len(named) < len(libraries) and not functions:
+        raise ArgumentError("functions: expected what MODULE:FUNCTION is judged by, got none")
+    answers: list[Answer] = []
+    for name in libraries or here:
+        for function in functions or FUNCTIONS:
+            answers += _in_processes(name, function, device, seconds)
+    return answers
+
+
+def _in_processes(name: str, function: str, device: str, seconds: float) -> Iterator[Answer]:
+    left = [promise for promise in PROMISES if promise.function == function]
+    while left:
+        # An error in a kernel of a GPU may be the end of the process.
+        asked = left[:1] if device == "cuda" else left
+        found, how = _ask_process(name, [*map(PROMISES.index, asked)], device, seconds)
+        for promise, (verdict, example, page) in zip(asked, found, strict=False):
+            yield Answer(name, promise, verdict, example, page)
+        left = left[len(found) :]
+        if len(found) < len(asked):
+            yield replace(_ask(name, left.pop(0), None), verdict=how[0], example=how[1])
+
+
+def _ask_process(
+    name: str, numbers: Sequence[int], device: str, seconds: float
+) -> tuple[list[list[Any]], tuple[str, str]]:
+    """The answers of a process up to where it ended, and how it did."""
+    command = [sys.executable, "-m", "anydml.judge", name, device, *map(str, numbers)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired as error:
+        out, how = error.stdout or b"", ("hangs", f"no answer within {seconds:g} seconds")
+    else:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [""]
+        out, how = done.stdout, ("crashes", f"exit status {done.returncode}. {last[0]}".strip())
+    lines = out.splitlines(keepends=True)  # the last may have been cut
+    return [json.loads(line) for line in lines if line.endswith(b"\n")], how
+
+
+def answer_to(name: str, device: str, numbers: Sequence[int]) -> None:
+    """Print the answers to promises as JSON, a line each: what such a process does."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints is no answer
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        sys.path.insert(0, "")
+        library: Library = NumPy()
+        library.functions = dict.fromkeys(FUNCTIONS, getattr(import_module(module), attribute))
+    else:
+        library = LIBRARIES[name][0](device)
+    for number in numbers:
+        promise = PROMISES[number]
+        function = library.functions.get(promise.function)
+        answer = _ask(name, promise, None if function is None else Judged(library, function))
+        line = json.dumps([answer.verdict, answer.example, answer.page])
+        print(line, file=answers, flush=True)
