@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import Self
 
 from anydml.core._json import did_you_mean, json_shown, short_repr
@@ -10,11 +11,12 @@ from anydml.core.errors import ArgumentError, ModelError
 
 
 class NamedEnum(enum.IntEnum):
-    """An enumeration of the DirectML header; ``prefix()`` is what its full names begin with."""
+    """An enumeration of the DirectML header."""
 
     @classmethod
     def prefix(cls) -> str:
-        raise NotImplementedError
+        """The beginning of full names, as ``DML_PADDING_MODE_`` of `PaddingMode`."""
+        return f"DML{re.sub('(?=[A-Z])', '_', cls.__name__)}_".upper()
 
     @classmethod
     def _missing_(cls, value: object) -> Self:
@@ -43,9 +45,8 @@ class NamedEnum(enum.IntEnum):
         if isinstance(value, cls):
             return value
         if isinstance(value, str):
-            for member in cls:
-                if value in (member.suffix, member.full_name):
-                    return member
+            suffix = value.removeprefix(cls.prefix())
+            return next((member for member in cls if member.suffix == suffix), None)
         return None
 
     @classmethod

@@ -34,10 +34,6 @@ class FeatureLevel(NamedEnum):
     LEVEL_6_4 = 0x6400
 
     @classmethod
-    def prefix(cls) -> str:
-        return "DML_FEATURE_LEVEL_"
-
-    @classmethod
     def _find(cls, value: object) -> Self | None:
         return super()._find(value.replace(".", "_") if isinstance(value, str) else value)
 

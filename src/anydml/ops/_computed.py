@@ -19,6 +19,7 @@ from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred, Intermediate, KernelCall, Slot
 from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
+from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._fields import FieldInfo, NestedKind, Role
 from anydml.ops._rules import same_ranks, same_sizes, same_types, shape_of
@@ -203,6 +204,12 @@ class Map(Computed):
     SAME_TYPES: ClassVar[Sequence[str] | None] = None
     INPUTS: ClassVar[Sequence[Any]] = ([-2.0, -0.5, 0.0, 0.5, 3.0], [4.0, -1.0, 2.0, 0.5, 1.0])
     """Inputs of the examples of operators that define no inputs."""
+    FUNCTION: ClassVar[str]
+    """The function of the namespace that computes the output, of operators without `compute`."""
+
+    @classmethod
+    def compute(cls, e: Engine, *tensors: Any, **attributes: Any) -> Array:
+        return getattr(e.xp, cls.FUNCTION)(*tensors)
 
     @classmethod
     def examples(cls) -> list[Mapping[str, Any]]:

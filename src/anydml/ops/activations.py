@@ -136,12 +136,9 @@ class ActivationTanh(Activation):
     """``tanh(x)``."""
 
     NAME = "ACTIVATION_TANH"
+    FUNCTION = "tanh"
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Tanh numpy.tanh torch.tanh jax.numpy.tanh jax.lax.tanh"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.tanh(x)
 
 
 class ActivationThresholdedRelu(Activation):

@@ -35,10 +35,6 @@ class QuantizationType(NamedEnum):
     SCALE = 1
     SCALE_ZERO_POINT = 2
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_QUANTIZATION_TYPE_"
-
 
 _TENSORS: Final = {
     QuantizationType.SCALE: (1, "1 tensor (SCALE: a scale)"),

@@ -50,20 +50,12 @@ class ConvolutionMode(NamedEnum):
     CONVOLUTION = 0
     CROSS_CORRELATION = 1
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_CONVOLUTION_MODE_"
-
 
 class ConvolutionDirection(NamedEnum):
     """``DML_CONVOLUTION_DIRECTION``: a convolution, or the transpose of one."""
 
     FORWARD = 0
     BACKWARD = 1
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_CONVOLUTION_DIRECTION_"
 
 
 class Convolution(Computed):

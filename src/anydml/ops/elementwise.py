@@ -137,22 +137,16 @@ class ElementWiseMax(Binary):
     """The larger of ``A`` and ``B``; NaN if either is NaN."""
 
     NAME = "ELEMENT_WISE_MAX"
+    FUNCTION = "maximum"
     ALSO_KNOWN_AS = "onnx.Max numpy.maximum torch.maximum jax.numpy.maximum jax.lax.max"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return e.xp.maximum(a, b)
 
 
 class ElementWiseMin(Binary):
     """The smaller of ``A`` and ``B``; NaN if either is NaN."""
 
     NAME = "ELEMENT_WISE_MIN"
+    FUNCTION = "minimum"
     ALSO_KNOWN_AS = "onnx.Min numpy.minimum torch.minimum jax.numpy.minimum jax.lax.min"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return e.xp.minimum(a, b)
 
 
 class ElementWiseMean(Binary):
@@ -185,11 +179,8 @@ class ElementWiseAbs(Unary):
     """The absolute value; the most negative integer is unchanged."""
 
     NAME = "ELEMENT_WISE_ABS"
+    FUNCTION = "abs"
     ALSO_KNOWN_AS = "onnx.Abs numpy.abs torch.abs jax.numpy.abs jax.lax.abs"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.abs(x)
 
 
 class ElementWiseNegate(Function):
@@ -219,22 +210,16 @@ class ElementWiseCeil(Unary):
     """The smallest integer that is not less than ``x``."""
 
     NAME = "ELEMENT_WISE_CEIL"
+    FUNCTION = "ceil"
     ALSO_KNOWN_AS = "onnx.Ceil numpy.ceil torch.ceil jax.numpy.ceil jax.lax.ceil"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.ceil(x)
 
 
 class ElementWiseFloor(Unary):
     """The largest integer that is not greater than ``x``."""
 
     NAME = "ELEMENT_WISE_FLOOR"
+    FUNCTION = "floor"
     ALSO_KNOWN_AS = "onnx.Floor numpy.floor torch.floor jax.numpy.floor jax.lax.floor"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.floor(x)
 
 
 class RoundingMode(NamedEnum):
@@ -243,10 +228,6 @@ class RoundingMode(NamedEnum):
     HALVES_TO_NEAREST_EVEN = 0
     TOWARD_ZERO = 1
     TOWARD_INFINITY = 2
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_ROUNDING_MODE_"
 
 
 class ElementWiseRound(Function):

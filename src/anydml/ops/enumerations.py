@@ -11,20 +11,12 @@ class AxisDirection(NamedEnum):
     INCREASING = 0
     DECREASING = 1
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_AXIS_DIRECTION_"
-
 
 class InterpolationMode(NamedEnum):
     """``DML_INTERPOLATION_MODE``: the nearest element, or linear interpolation."""
 
     NEAREST_NEIGHBOR = 0
     LINEAR = 1
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_INTERPOLATION_MODE_"
 
 
 class MultiheadAttentionMaskType(NamedEnum):
@@ -35,10 +27,6 @@ class MultiheadAttentionMaskType(NamedEnum):
     KEY_SEQUENCE_END_START = 2
     KEY_QUERY_SEQUENCE_LENGTH_START_END = 3
     BOOLEAN = 4
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_MULTIHEAD_ATTENTION_MASK_TYPE_"
 
 
 class ReduceFunction(NamedEnum):
@@ -56,7 +44,3 @@ class ReduceFunction(NamedEnum):
     MULTIPLY = 9
     SUM = 10
     SUM_SQUARE = 11
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_REDUCE_FUNCTION_"

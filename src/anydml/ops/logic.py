@@ -135,13 +135,10 @@ class ElementWiseIsNan(Function):
     """Whether ``x`` is a NaN."""
 
     NAME = "ELEMENT_WISE_IS_NAN"
+    FUNCTION = "isnan"
     INPUTS = ([float("nan"), 0.0, float("inf")],)
     SAME_TYPES = ()
     ALSO_KNOWN_AS = "onnx.IsNaN numpy.isnan torch.isnan jax.numpy.isnan"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.isnan(x)
 
 
 class IsInfinityMode(NamedEnum):
@@ -150,10 +147,6 @@ class IsInfinityMode(NamedEnum):
     EITHER = 0
     POSITIVE = 1
     NEGATIVE = 2
-
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_IS_INFINITY_MODE_"
 
 
 class ElementWiseIsInfinity(Function):

@@ -31,10 +31,6 @@ class MatrixTransform(NamedEnum):
     NONE = 0
     TRANSPOSE = 1
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_MATRIX_TRANSFORM_"
-
 
 class Gemm(Computed):
     """``activation(alpha * A @ B + beta * C)`` for each batch and channel.

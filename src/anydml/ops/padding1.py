@@ -71,10 +71,6 @@ class PaddingMode(NamedEnum):
     SYMMETRIC = 3
     WRAP = 4
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_PADDING_MODE_"
-
 
 _INPUT: Final = [[1.0, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4], [5, 6, 7, 8]]
 _PADDED: Final = {

@@ -26,10 +26,6 @@ class RandomGeneratorType(NamedEnum):
 
     PHILOX_4X32_10 = 0
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_RANDOM_GENERATOR_TYPE_"
-
 
 _FACTORS: Final = (0xD2511F53, 0xCD9E8D57)
 _STEPS: Final = (0x9E3779B9, 0xBB67AE85)

@@ -27,10 +27,6 @@ class DepthSpaceOrder(NamedEnum):
     DEPTH_COLUMN_ROW = 0
     COLUMN_ROW_DEPTH = 1
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_DEPTH_SPACE_ORDER_"
-
 
 _FIRST: Final = DepthSpaceOrder.DEPTH_COLUMN_ROW
 """The order of the operators that have no choice."""

@@ -50,10 +50,6 @@ class RecurrentNetworkDirection(NamedEnum):
     BACKWARD = 1
     BIDIRECTIONAL = 2
 
-    @classmethod
-    def prefix(cls) -> str:
-        return "DML_RECURRENT_NETWORK_DIRECTION_"
-
 
 _BACKWARD: Final = RecurrentNetworkDirection.BACKWARD
 _BIDIRECTIONAL: Final = RecurrentNetworkDirection.BIDIRECTIONAL

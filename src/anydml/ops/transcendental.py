@@ -20,185 +20,140 @@ class ElementWiseExp(Unary):
     """``e`` to the power of ``x``."""
 
     NAME = "ELEMENT_WISE_EXP"
+    FUNCTION = "exp"
     TOLERANCE = ulp(4)
     ALSO_KNOWN_AS = "onnx.Exp numpy.exp torch.exp jax.numpy.exp jax.lax.exp"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.exp(x)
 
 
 class ElementWiseLog(Unary):
     """The natural logarithm; NaN for negative numbers."""
 
     NAME = "ELEMENT_WISE_LOG"
+    FUNCTION = "log"
     TOLERANCE = ulp(4)
     INPUTS = ([0.25, 0.5, 1.0, 4.0],)
     ALSO_KNOWN_AS = "onnx.Log numpy.log torch.log jax.numpy.log jax.lax.log"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.log(x)
 
 
 class ElementWiseSqrt(Unary):
     """The square root; NaN for negative numbers."""
 
     NAME = "ELEMENT_WISE_SQRT"
+    FUNCTION = "sqrt"
     TOLERANCE = ulp(1)
     INPUTS = ([0.25, 0.5, 1.0, 4.0],)
     ALSO_KNOWN_AS = "onnx.Sqrt numpy.sqrt torch.sqrt jax.numpy.sqrt jax.lax.sqrt"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.sqrt(x)
 
 
 class ElementWiseSin(Unary):
     """The sine of ``x`` in radians."""
 
     NAME = "ELEMENT_WISE_SIN"
+    FUNCTION = "sin"
     TOLERANCE = ulp(4)
     ALSO_KNOWN_AS = "onnx.Sin numpy.sin torch.sin jax.numpy.sin jax.lax.sin"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.sin(x)
 
 
 class ElementWiseCos(Unary):
     """The cosine of ``x`` in radians."""
 
     NAME = "ELEMENT_WISE_COS"
+    FUNCTION = "cos"
     TOLERANCE = ulp(4)
     ALSO_KNOWN_AS = "onnx.Cos numpy.cos torch.cos jax.numpy.cos jax.lax.cos"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.cos(x)
 
 
 class ElementWiseTan(Unary):
     """The tangent of ``x`` in radians."""
 
     NAME = "ELEMENT_WISE_TAN"
+    FUNCTION = "tan"
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Tan numpy.tan torch.tan jax.numpy.tan jax.lax.tan"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.tan(x)
 
 
 class ElementWiseAsin(Unary):
     """The angle in radians whose sine is ``x``; NaN outside -1..1."""
 
     NAME = "ELEMENT_WISE_ASIN"
+    FUNCTION = "arcsin"
     TOLERANCE = ulp(6)
     INPUTS = ([-1.0, -0.5, 0.0, 0.5, 1.0],)
     ALSO_KNOWN_AS = "onnx.Asin numpy.arcsin torch.asin jax.numpy.arcsin jax.lax.asin"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.arcsin(x)
 
 
 class ElementWiseAcos(Unary):
     """The angle in radians whose cosine is ``x``; NaN outside -1..1."""
 
     NAME = "ELEMENT_WISE_ACOS"
+    FUNCTION = "arccos"
     TOLERANCE = ulp(6)
     INPUTS = ([-1.0, -0.5, 0.0, 0.5, 1.0],)
     ALSO_KNOWN_AS = "onnx.Acos numpy.arccos torch.acos jax.numpy.arccos jax.lax.acos"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.arccos(x)
 
 
 class ElementWiseAtan(Unary):
     """The angle in radians whose tangent is ``x``."""
 
     NAME = "ELEMENT_WISE_ATAN"
+    FUNCTION = "arctan"
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Atan numpy.arctan torch.atan jax.numpy.arctan jax.lax.atan"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.arctan(x)
 
 
 class ElementWiseSinh(Unary):
     """The hyperbolic sine."""
 
     NAME = "ELEMENT_WISE_SINH"
+    FUNCTION = "sinh"
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Sinh numpy.sinh torch.sinh jax.numpy.sinh jax.lax.sinh"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.sinh(x)
 
 
 class ElementWiseCosh(Unary):
     """The hyperbolic cosine."""
 
     NAME = "ELEMENT_WISE_COSH"
+    FUNCTION = "cosh"
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Cosh numpy.cosh torch.cosh jax.numpy.cosh jax.lax.cosh"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.cosh(x)
 
 
 class ElementWiseTanh(Unary):
     """The hyperbolic tangent."""
 
     NAME = "ELEMENT_WISE_TANH"
+    FUNCTION = "tanh"
     TOLERANCE = ulp(6)
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.tanh(x)
 
 
 class ElementWiseAsinh(Unary):
     """The number whose hyperbolic sine is ``x``."""
 
     NAME = "ELEMENT_WISE_ASINH"
+    FUNCTION = "arcsinh"
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "onnx.Asinh numpy.arcsinh torch.asinh jax.numpy.arcsinh jax.lax.asinh"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.arcsinh(x)
 
 
 class ElementWiseAcosh(Unary):
     """The number whose hyperbolic cosine is ``x``; NaN below 1."""
 
     NAME = "ELEMENT_WISE_ACOSH"
+    FUNCTION = "arccosh"
     TOLERANCE = ulp(6)
     INPUTS = ([1.0, 1.5, 2.0, 10.0],)
     ALSO_KNOWN_AS = "onnx.Acosh numpy.arccosh torch.acosh jax.numpy.arccosh jax.lax.acosh"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.arccosh(x)
 
 
 class ElementWiseAtanh(Unary):
     """The number whose hyperbolic tangent is ``x``; NaN outside -1..1."""
 
     NAME = "ELEMENT_WISE_ATANH"
+    FUNCTION = "arctanh"
     TOLERANCE = ulp(6)
     INPUTS = ([-1.0, -0.5, 0.0, 0.5, 1.0],)
     ALSO_KNOWN_AS = "onnx.Atanh numpy.arctanh torch.atanh jax.numpy.arctanh jax.lax.atanh"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return e.xp.arctanh(x)
 
 
 class ElementWiseErf(Unary):
@@ -218,12 +173,9 @@ class ElementWiseAtanYX(Binary):
     """The angle in radians between the first axis and the point (``B``, ``A``)."""
 
     NAME = "ELEMENT_WISE_ATAN_YX"
+    FUNCTION = "arctan2"
     TOLERANCE = ulp(6)
     ALSO_KNOWN_AS = "numpy.arctan2 torch.atan2 jax.numpy.arctan2 jax.lax.atan2"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return e.xp.arctan2(a, b)
 
 
 class ElementWiseConstantPow(Unary):
