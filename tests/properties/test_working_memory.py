@@ -136,6 +136,36 @@ def test_a_call_takes_what_is_said_at_most(case, data_type, device):
     assert messages / 40 < peak <= messages
 
 
+LARGE = (1, 1, 500, 601)
+KERNELS = {
+    dml.Cast: [("FLOAT32", LARGE), ("UINT8", LARGE)],
+    dml.ElementWiseIdentity: [("UINT8", LARGE), ("UINT8", LARGE)],
+    dml.Upsample2D: [("FLOAT16", LARGE), ("FLOAT16", (1, 1, 500, 1202))],
+    dml.ReverseSubsequences: [("UINT8", LARGE), ("UINT32", (1, 1, 500, 1)), ("UINT8", LARGE)],
+}
+ATTRIBUTES = {
+    dml.ElementWiseIdentity: {"scale_bias": (2.0, 1.0)},
+    dml.Upsample2D: {"scale_size": (2, 1), "interpolation_mode": "LINEAR"},
+    dml.ReverseSubsequences: {"axis": 3},
+}
+
+
+@pytest.mark.parametrize("kind", KERNELS, ids=lambda kind: kind.NAME)
+def test_native_operators_on_the_reference_device_take_what_is_said_at_most(kind):
+    names = [info.attribute for info in kind.tensor_fields()]
+    tensors = {n: dml.TensorDesc(*t) for n, t in zip(names, KERNELS[kind], strict=True)}
+    desc = kind(**tensors, **ATTRIBUTES.get(kind, {}))
+    bound = {
+        path: np.ones(tensor.sizes, tensor.data_type.numpy) for path, tensor, _ in desc.tensors()
+    }
+    compiled = dml.Device("reference").create_operator(desc).compile()
+    tracemalloc.start()
+    compiled.dispatch(**bound)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert compiled.working_nbytes / 40 < peak <= compiled.working_nbytes
+
+
 def chain(tensor):
     graph = dml.GraphBuilder()
     x = graph.input("x", tensor)

@@ -1,6 +1,6 @@
-"""The operators on arrays, in NumPy or plain loops: an oracle independent of `evaluate`.
+"""The operators on arrays, in NumPy or plain loops: an oracle independent of the definitions.
 
-They share no line with the definitions or the kernels, and take natural shapes and valid arguments.
+They share no line with the kernels either, and take natural shapes and valid arguments.
 """
 
 from __future__ import annotations

@@ -37,12 +37,9 @@ class Computed(Descriptor):
     WIDENS = True
     ELEMENTWISE: ClassVar[bool] = False
     """Whether an output element is made of the input elements at the same place alone."""
-    WORKING_BYTES: ClassVar[int] = 8
-    """The most bytes that `compute` takes in float64 for each element of inputs and outputs."""
+    WORKING_BYTES = 8
     NOT_IN_PLACE: ClassVar[Sequence[str]] = ()
     """Inputs whose memory the outputs may not use where they may use that of others."""
-    IN_PIECES: ClassVar[bool] = False
-    """Whether it takes the engine's `scratch_nbytes` besides, which no size of a tensor changes."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

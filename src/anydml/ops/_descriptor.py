@@ -82,6 +82,10 @@ class Descriptor:
     """Whether `compute` gets floats in the type that is computed in, rather than as they are."""
     MULTIPLIES: ClassVar[bool] = False
     """Whether an engine that `multiplies_halves` gives `compute` float16 as it is nevertheless."""
+    WORKING_BYTES: ClassVar[int] = 40
+    """The most bytes that `compute` takes in float64 for each element of inputs and outputs."""
+    IN_PIECES: ClassVar[bool] = False
+    """Whether it takes the engine's `scratch_nbytes` besides, which no size of a tensor changes."""
     TOLERANCE: ClassVar[Tolerance] = EXACT
     """The largest accepted difference from the exact result."""
     EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = ()

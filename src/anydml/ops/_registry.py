@@ -155,11 +155,9 @@ def _also_known() -> tuple[dict[str, str], dict[str, str]]:
     return full, {end: full[min(names, key=len)] for end, names in last.items()}
 
 
-def definition_of(kernel: str) -> type[Computed]:
-    """The computed operator whose kernel this is."""
-    kind = OPERATORS[kernel]
-    assert issubclass(kind, Computed)
-    return kind
+def definition_of(kernel: str) -> type[Descriptor]:
+    """The definition whose `compute` does what a kernel does."""
+    return _COMPUTATIONS[kernel]
 
 
 def computation(kernel: str) -> type[Descriptor] | None:
@@ -179,13 +177,8 @@ def is_elementwise(kernel: str) -> bool:
 
 
 def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:
-    """The reference implementation of a kernel: that of a definition which is lowered to it."""
-    kinds: list[type[Descriptor]] = [Descriptor]
-    for kind in kinds:
-        if getattr(kind, "KERNEL", None) == kernel:
-            return kind.evaluate
-        kinds += kind.__subclasses__()
-    raise LookupError(f"{kernel}: no operator uses this kernel")
+    """The reference implementation of a kernel that no `compute` describes."""
+    return next(kind.evaluate for kind in OPERATORS.values() if kernel == kind.KERNEL)
 
 
 def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...]:

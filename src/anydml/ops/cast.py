@@ -29,10 +29,9 @@ import numpy as np
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import input_field, output_field
-from anydml.ops._numbers import cast_element
 from anydml.ops._shapes import dtype_named
 
 FAMILY = Family.ELEMENTWISE
@@ -87,9 +86,3 @@ class Cast(Descriptor):
         if x.dtype == result.dtype or x.dtype.kind != "f" or result.dtype.kind != "f":
             return result
         return e.xp.where(e.xp.isnan(result), result.dtype.type("nan"), result)
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        data, output = inputs[0], outputs[0]
-        for at in np.ndindex(output.shape):
-            output[at] = cast_element(data[at], output.dtype)

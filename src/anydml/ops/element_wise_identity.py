@@ -28,10 +28,9 @@ import numpy as np
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import ScaleBias, input_field, output_field, scale_bias
-from anydml.ops._numbers import cast_element
 
 FAMILY = Family.ELEMENTWISE
 
@@ -101,18 +100,3 @@ class ElementWiseIdentity(Descriptor):
         product = e.xp.where(stopped, wide.type("nan" if is_float else 0), product)
         result = product + wide.type(bias)
         return e.cast(e.xp.where(e.xp.isnan(result), wide.type("nan"), result), x.dtype)
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        data, output = inputs[0], outputs[0]
-        wide = np.dtype(np.float32 if data.dtype in (np.float32, np.float16) else np.float64)
-        for at in np.ndindex(output.shape):
-            if not attributes["scaled"]:
-                output[at] = data[at]
-                continue
-            with np.errstate(all="ignore"):
-                number = cast_element(data[at], wide) * wide.type(attributes["scale"])
-                number += wide.type(attributes["bias"])
-            if number != number:
-                number = wide.type("nan")
-            output[at] = cast_element(number, output.dtype)

@@ -23,7 +23,7 @@ from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._numbers import bits_of, value_of
@@ -87,10 +87,3 @@ class FillValueConstant(Descriptor):
     @staticmethod
     def compute(e: Engine, *, shape: Sequence[int], dtype: str, value: Sequence[int]) -> Array:
         return e.xp.full(shape, value_of(value, np.dtype(dtype)))
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        output = outputs[0]
-        value = value_of(attributes["value"], output.dtype)
-        for at in np.ndindex(output.shape):
-            output[at] = value

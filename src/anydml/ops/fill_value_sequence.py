@@ -33,7 +33,7 @@ from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._rules import number_of, type_of_scalar
@@ -116,17 +116,6 @@ class FillValueSequence(Descriptor):
         with np.errstate(all="ignore"):
             sums = np.add.accumulate(values)
         return e.xp.asarray(np.where(np.isnan(sums), kind.type("nan"), sums).reshape(shape))
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        output = outputs[0]
-        value, delta = (_of_type(attributes[name], output.dtype) for name in ("start", "delta"))
-        with np.errstate(all="ignore"):  # integers wrap, floats reach infinity
-            for at in np.ndindex(output.shape):
-                output[at] = value
-                value = value + delta
-                if value != value:
-                    value = output.dtype.type("nan")
 
 
 def _of_type(number: Any, dtype: np.dtype[Any]) -> Any:

@@ -20,7 +20,7 @@ from anydml.core.rules import UNKNOWN, Rules, differ
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import axis_field, count_of, input_list, output_field
 from anydml.ops._shapes import Named, replace_size, spec_of
@@ -135,11 +135,3 @@ class Join(Descriptor):
     @staticmethod
     def compute(e: Engine, *parts: Array, axis: int) -> Array:
         return e.xp.concatenate(parts, axis)
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        start = 0
-        for part in inputs:
-            stop = start + part.shape[attributes["axis"]]
-            outputs[0][(slice(None),) * attributes["axis"] + (slice(start, stop),)] = part
-            start = stop

@@ -45,7 +45,7 @@ from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import (
     count_of,
@@ -242,15 +242,6 @@ class Padding1(Descriptor):
                 x = e.xp.take(x, _source(mode, np.arange(-start, size + end), size), axis=axis)
         return x
 
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        data, output = inputs[0], outputs[0]
-        value = value_of(attributes["value"], output.dtype)
-        for at in np.ndindex(output.shape):
-            axes = zip(at, attributes["starts"], data.shape, strict=True)
-            places = tuple(_place(attributes["mode"], i - start, size) for i, start, size in axes)
-            output[at] = value if None in places else data[places]
-
 
 class Padding(Descriptor):
     """``DML_PADDING_OPERATOR_DESC``.
@@ -301,7 +292,6 @@ class Padding(Descriptor):
         return _kernel_attributes(self, bits_of(value, dtype))
 
     compute = staticmethod(Padding1.compute)
-    evaluate = staticmethod(Padding1.evaluate)
 
 
 def _kernel_attributes(desc: Padding | Padding1, value: tuple[int, ...]) -> dict[str, Any]:
@@ -312,13 +302,6 @@ def _kernel_attributes(desc: Padding | Padding1, value: tuple[int, ...]) -> dict
         "ends": desc.end_padding,
         "value": value,
     }
-
-
-def _place(mode: str, at: int, size: int) -> int | None:
-    """The input index of a position, relative to the first element; None for the value."""
-    if 0 <= at < size:
-        return at
-    return None if mode == "constant" else int(_source(mode, at, size))
 
 
 def _source(mode: str, at: Any, size: int) -> Any:

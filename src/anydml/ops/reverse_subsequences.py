@@ -22,13 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import axis_field, input_field, output_field
 from anydml.ops._shapes import replace_size
@@ -104,12 +102,3 @@ class ReverseSubsequences(Descriptor):
         reversed_count = e.xp.minimum(lengths, lengths.dtype.type(size)).astype(e.xp.int64)
         places = e.xp.where(at < reversed_count, reversed_count - 1 - at, at)
         return e.xp.take_along_axis(x, places, axis)
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        data, lengths = inputs
-        axis = attributes["axis"]
-        for at in np.ndindex(data.shape):
-            length = min(int(lengths[(*at[:axis], 0, *at[axis + 1 :])]), data.shape[axis])
-            place = length - 1 - at[axis] if at[axis] < length else at[axis]
-            outputs[0][at] = data[(*at[:axis], place, *at[axis + 1 :])]

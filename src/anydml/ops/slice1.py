@@ -28,15 +28,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from anydml.core._json import UINT32_MAX
 from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, ints, output_field, uints
 from anydml.ops._numbers import span
@@ -196,13 +194,6 @@ class Slice1(Descriptor):
         steps = zip(counts, map(abs, strides), strict=True)
         return window[tuple(slice(0, count * step, step) for count, step in steps)]
 
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        places = first_places(attributes)
-        for at in np.ndindex(outputs[0].shape):
-            steps = zip(places, attributes["strides"], at, strict=True)
-            outputs[0][at] = inputs[0][tuple(first + stride * i for first, stride, i in steps)]
-
 
 class Slice(Descriptor):
     """``DML_SLICE_OPERATOR_DESC``.
@@ -291,7 +282,6 @@ class Slice(Descriptor):
         }
 
     compute = staticmethod(Slice1.compute)
-    evaluate = staticmethod(Slice1.evaluate)
 
 
 def reached(sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
 from anydml.ops import _rules
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import axis_field, count_of, input_field, output_list
 from anydml.ops._shapes import replace_size
@@ -121,11 +121,3 @@ class Split(Descriptor):
     def compute(e: Engine, x: Array, *, axis: int, sizes: Sequence[int]) -> tuple[Array, ...]:
         ends = zip(sizes, accumulate(sizes), strict=True)
         return tuple(x[(slice(None),) * axis + (slice(end - size, end),)] for size, end in ends)
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        start = 0
-        for part in outputs:
-            stop = start + part.shape[attributes["axis"]]
-            part[...] = inputs[0].take(range(start, stop), axis=attributes["axis"])
-            start = stop

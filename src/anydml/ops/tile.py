@@ -16,13 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import count_of, input_field, output_field, uints
 from anydml.ops._rules import each_at_least, has_length, rank_of, usable
@@ -99,9 +97,3 @@ class Tile(Descriptor):
     @staticmethod
     def compute(e: Engine, x: Array, *, repeats: Sequence[int]) -> Array:
         return e.xp.tile(x, repeats)
-
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        data, output = inputs[0], outputs[0]
-        for at in np.ndindex(output.shape):
-            output[at] = data[tuple(i % size for i, size in zip(at, data.shape, strict=True))]

@@ -36,10 +36,9 @@ from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import UNKNOWN, Rules, known
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
-from anydml.ops._descriptor import Arrays, Attributes, Descriptor
+from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
-from anydml.ops._numbers import cast_element
 from anydml.ops._rules import if_within, within
 from anydml.ops.enumerations import InterpolationMode
 
@@ -140,50 +139,18 @@ class Upsample2D(Descriptor):
         result = e.xp.where(e.xp.isnan(result), np.float32("nan"), result)
         return e.cast(result, x.dtype)
 
-    @staticmethod
-    def evaluate(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> None:
-        data, output = inputs[0], outputs[0]
-        scales = (attributes["height"], attributes["width"])
-        for at in np.ndindex(output.shape):
-            image = data[at[:-2]]
-            if attributes["mode"] != "linear":
-                output[at] = image[at[-2] // scales[0], at[-1] // scales[1]]
-                continue
-            (y, down), (x, right) = (
-                _between(*place) for place in zip(at[-2:], scales, image.shape, strict=True)
-            )
-            rows = [_mean(image[i], x, right) for i in ((y, y + 1) if down else (y,))]
-            mean = _mean(rows, 0, down)
-            mean = np.float32("nan") if mean != mean else mean
-            output[at] = cast_element(mean, output.dtype)
-
-
-def _between(at: int, scale: int, size: int) -> tuple[int, Any]:
-    """The last element centered at or before an output element, and the weight of the next."""
-    middle = max(2 * at + 1 - scale, 0)  # in units of half an output element
-    first, rest = divmod(middle, 2 * scale)
-    if first >= size - 1:
-        return size - 1, np.float32(0)
-    return first, np.float32(rest / (2 * scale))
-
 
 def _interpolated(e: Engine, x: Array, axis: int, scale: int) -> Array:
     """The elements of an axis at `scale` times as many positions."""
     size = x.shape[axis]
-    between = [_between(at, scale, size) for at in range(size * scale)]
-    first = np.array([place for place, _ in between])
-    part = np.array([weight for _, weight in between]).reshape(-1, *(1,) * (-1 - axis))
-    before = e.xp.take(x, first, axis=axis)
-    after = e.xp.take(x, np.minimum(first + 1, size - 1), axis=axis)
+    # From the center of the first element, in units of half an output element.
+    distances = np.maximum(2 * np.arange(size * scale) + 1 - scale, 0)
+    places, rest = np.divmod(distances, 2 * scale)
+    part = np.where(places < size - 1, rest / (2 * scale), 0).astype(np.float32)
+    part = part.reshape(-1, *(1,) * (-1 - axis))
+    before = e.xp.take(x, np.minimum(places, size - 1), axis=axis)
+    after = e.xp.take(x, np.minimum(places + 1, size - 1), axis=axis)
     products = before * (np.float32(1) - part), after * part
     # A compiler would round only once if nothing stood between a product and the sum.
     kept = [e.xp.where(e.xp.isnan(one), np.float32("nan"), one) for one in products]
     return e.xp.where(part == 0, before, kept[0] + kept[1])
-
-
-def _mean(row: Any, first: int, part: Any) -> Any:
-    one = np.float32(row[first])
-    if not part:
-        return one
-    with np.errstate(all="ignore"):
-        return one * (np.float32(1) - part) + np.float32(row[first + 1]) * part

@@ -1,4 +1,4 @@
-"""Calls of computed operators on NumPy."""
+"""Calls of operators with `compute` on NumPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXACT: Final[Widening] = {np.dtype(kind): np.dtype(np.float64) for kind in (np.f
 
 
 def computed_step(call: KernelCall, widening: Widening) -> Step:
-    """A call of a computed operator; each result is rounded once, when it is written."""
+    """A call of an operator with `compute`; each result is rounded once, when it is written."""
     definition, attributes = definition_of(call.kernel), dict(call.attributes)
     compute = definition.compute
     if not definition.WIDENS:
@@ -52,7 +52,7 @@ def computed_step(call: KernelCall, widening: Widening) -> Step:
 
 
 def call_nbytes(call: KernelCall, operands: Sequence[ArraySpec]) -> int:
-    """The most bytes that a call of a computed operator takes besides its inputs and outputs."""
+    """The most bytes that `compute` of a call takes besides its inputs and outputs."""
     kind = definition_of(call.kernel)
     elements = sum(int(prod(spec.shape)) for spec in operands)
     return elements * kind.WORKING_BYTES + kind.IN_PIECES * ENGINE.scratch_nbytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 
 import numpy as np
@@ -21,6 +21,7 @@ def working_nbytes(
     threads: int = 1,
     *,
     compiled: bool = False,
+    computes: Callable[[str], object] = is_computed,
 ) -> int:
     """The most bytes that a run takes besides what is bound, without allocating anything.
 
@@ -28,6 +29,7 @@ def working_nbytes(
     copied to be read in another layout, and what the call with the largest operands computes in.
     `blocked` has the calls that run in blocks, by the names of their kernels, on some threads.
     `compiled`: calls that move elements may be part of compiled code, whose results are copied.
+    `computes`: whether a kernel is computed with NumPy.
     """
     blocked = blocked or {}
     specs = specs_of(program)
@@ -39,15 +41,15 @@ def working_nbytes(
     temporary = (
         run_nbytes(blocked[call.kernel], threads)
         if call.kernel in blocked
-        else _temporary(call, specs, compiled)
+        else _temporary(call, specs, compiled, computes(call.kernel))
         for call in program.calls
     )
     return int(passed + max(temporary, default=0))
 
 
-def _temporary(call: KernelCall, specs: Specs, compiled: bool) -> int:
+def _temporary(call: KernelCall, specs: Specs, compiled: bool, computed: object) -> int:
     written = [specs[name] for name in call.outputs if name is not None]
-    if is_computed(call.kernel):
+    if computed:
         return call_nbytes(call, [*(specs[n] for n in call.inputs if n is not None), *written])
     # Native kernels have little scratch.
     return sum(_nbytes(spec) for spec in written) if compiled else 0

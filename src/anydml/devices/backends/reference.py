@@ -1,12 +1,13 @@
-"""Programs by the operators' own reference implementations: slow, obvious, on any machine.
+"""Programs by the operators' own definitions: slow, obvious, on any machine.
 
-Indices are checked and resolved here, once for all operators; `evaluate` sees only positions that
-exist.
+A definition has `compute`, or `evaluate` in plain loops. Indices are checked and resolved here,
+once for all operators; `evaluate` sees only positions that exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from anydml.devices.backends._base import Array, Executable, host_copy, zeros
 from anydml.devices.backends._computed import EXACT, computed_step
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
-from anydml.ops._registry import evaluation, is_computed
+from anydml.ops._registry import computation, evaluation
 from anydml.portable.kernels import resolve
 
 
 class ReferenceBackend:
-    """NumPy memory; computed operators in float64 with NumPy, the others in Python loops."""
+    """NumPy memory; `compute` with NumPy, in float64 where it calculates; else Python loops."""
 
     device: int | None = None
 
@@ -30,7 +31,7 @@ class ReferenceBackend:
         return zeros(slot, call)
 
     copy = staticmethod(host_copy)
-    working_nbytes = staticmethod(working_nbytes)
+    working_nbytes = staticmethod(partial(working_nbytes, computes=computation))
 
     def compile(self, program: Program) -> Executable:
         """Look up the reference implementation of each kernel."""
@@ -42,7 +43,7 @@ class ReferenceBackend:
 
 
 def _step(call: KernelCall) -> Step:
-    if is_computed(call.kernel):
+    if computation(call.kernel):
         return computed_step(call, EXACT)
     evaluate, attributes = evaluation(call.kernel), dict(call.attributes)
 
