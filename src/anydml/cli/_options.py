@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -17,10 +17,12 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.comparison import Bounds
 from anydml.core.errors import ArgumentError
 from anydml.core.levels import LATEST, FeatureLevel
-from anydml.core.releases import level_of_directml, level_of_windows
+from anydml.core.releases import Runtime, level_of_directml, level_of_windows, runtime_of
 from anydml.devices.backends import NAMES, is_name
 from anydml.documents import Options
 from anydml.models import Limits
+
+T = TypeVar("T")
 
 # As many digits as Python makes a number of at any setting.
 _SIZE: Final = re.compile(r"(\d{1,640})\s*(?:([KMGTPE])(?:iB|B)?|B)?", re.IGNORECASE)
@@ -180,8 +182,8 @@ add_output_options = _bundled(
 )  # fmt: skip
 
 
-def _level_by(find: Callable[[str], FeatureLevel]) -> Callable[[str], FeatureLevel]:
-    def convert(text: str) -> FeatureLevel:
+def _found_by(find: Callable[[str], T]) -> Callable[[str], T]:
+    def convert(text: str) -> T:
         try:
             return find(text)
         except ArgumentError as error:
@@ -193,10 +195,10 @@ def _level_by(find: Callable[[str], FeatureLevel]) -> Callable[[str], FeatureLev
 def add_level_options(command: Callable[..., Any]) -> Any:
     """Add options that say a feature level in other words; see `one_level`."""
     for option in (
-        click.option("--windows", type=_level_by(level_of_windows), metavar="VERSION",
+        click.option("--windows", type=_found_by(level_of_windows), metavar="VERSION",
                      help="Check against the DirectML of a Windows release (\"11 22H2\") or "
                      "build."),
-        click.option("--directml", type=_level_by(level_of_directml), metavar="VERSION",
+        click.option("--directml", type=_found_by(level_of_directml), metavar="VERSION",
                      help="Check against the feature level of a DirectML version, such as 1.8."),
     ):  # fmt: skip
         command = option(command)
@@ -204,12 +206,17 @@ def add_level_options(command: Callable[..., Any]) -> Any:
 
 
 def one_level(
-    level: FeatureLevel, directml: FeatureLevel | None, windows: FeatureLevel | None
+    level: FeatureLevel,
+    directml: FeatureLevel | None,
+    windows: FeatureLevel | None,
+    runtime: Runtime | None,
 ) -> FeatureLevel:
-    """The level that three options say, of which one may be given."""
+    """The level that three options say, of which one may be given; else that of a runtime."""
     given = [item for item in (directml, windows) if item is not None]
     if len(given) + (level is not LATEST) > 1:
         raise click.UsageError("expected one of --feature-level, --directml and --windows")
+    if runtime is not None and level is LATEST:
+        given.append(runtime.level)
     return given[0] if given else level
 
 
@@ -223,6 +230,11 @@ _AS_ONNXRUNTIME: Final = click.option(
     "--as-onnxruntime", is_flag=True,
     help="Run exactly the versions of ONNX operators that ONNX Runtime's DirectML provider has.",
 )  # fmt: skip
+_RUNTIME: Final = click.option(
+    "--runtime", type=_found_by(runtime_of), metavar="VERSION",
+    help="Judge an ONNX model by the kernels of a version of onnxruntime-directml, such as 1.20.1, "
+    "and by the DirectML that it contains.",
+)  # fmt: skip
 _RUN: Final = (
     file_option("NAME=FILE.npy", "--input", help="Input of an ONNX model."),
     click.option("--random", type=_integer, metavar="SEED",
@@ -234,7 +246,7 @@ _RUN: Final = (
                  "the first node that differs."),
 )  # fmt: skip
 add_sizes_options = _bundled("options", Options, *_SIZES)
-add_check_options = _bundled("options", Options, *_SIZES, _AS_ONNXRUNTIME)
+add_check_options = _bundled("options", Options, *_SIZES, _AS_ONNXRUNTIME, _RUNTIME)
 add_run_options = _bundled("options", Options, *_RUN, *_SIZES, _AS_ONNXRUNTIME)
 
 

@@ -274,7 +274,9 @@ def check(
     """
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read only once")
-    chosen = Device(device, feature_level=one_level(feature_level, directml, windows))
+    chosen = Device(
+        device, feature_level=one_level(feature_level, directml, windows, options.runtime)
+    )
     documents = [open_document(path, limits, options) for path in models]
     options.refuse(*documents)
     reports = []

@@ -1,8 +1,10 @@
-"""DirectML's releases and the versions of Windows that contain them, as feature levels."""
+"""Releases of DirectML, and of Windows and ONNX Runtime that contain them, as feature levels."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from anydml.core._json import short_repr
@@ -81,6 +83,76 @@ WINDOWS: Final = (
     Windows("11", "24H2", "26100", _L.LEVEL_6_2),
     Windows("11", "25H2", "26200", _L.LEVEL_6_2),
 )
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A release of ONNX Runtime's package with the DirectML provider.
+
+    Attributes
+    ----------
+    minor : str
+        As ``"1.24"``.
+    patches : str
+        The last numbers of its versions, as ``"1 2"``.
+    directml : str
+        The version of DirectML in the package.
+    level : FeatureLevel
+        Its feature level. DirectML 1.14 was never released alone; its library has the operators
+        of 6_3.
+    added : str
+        The kernels that the release before it does not have, as ``"Pad-18 Resize-18,19"``.
+    """
+
+    minor: str
+    patches: str
+    directml: str
+    level: FeatureLevel
+    added: str = ""
+
+    @property
+    def versions(self) -> list[str]:
+        """The versions of the package, as ``"1.24.1"``."""
+        return [f"{self.minor}.{patch}" for patch in self.patches.split()]
+
+    @cached_property
+    def missing(self) -> frozenset[str]:
+        """The kernels that only later releases have, as ``"Resize-18"``."""
+        pairs = [text.split("-") for release in RUNTIMES[RUNTIMES.index(self) + 1 :]
+                 for text in release.added.split()]  # fmt: skip
+        return frozenset(f"{name}-{n}" for name, numbers in pairs for n in numbers.split(","))
+
+    def __str__(self) -> str:
+        return f"onnxruntime-directml {self.minor} (DirectML {self.directml})"
+
+
+# Read from the tables of kernels in the packages for Windows; 1.24.4 is the last of them.
+RUNTIMES: Final = (
+    Runtime("1.15", "0 1", "1.12.0", _L.LEVEL_6_1),
+    Runtime("1.16", "0 1", "1.12.1", _L.LEVEL_6_1,
+            "BitwiseAnd-18 BitwiseNot-18 BitwiseOr-18 BitwiseXor-18 Pad-18 Split-18"),
+    Runtime("1.16", "2 3", "1.12.1", _L.LEVEL_6_1, "com.microsoft.RotaryEmbedding-1"),
+    Runtime("1.17", "0 1 3", "1.13.1", _L.LEVEL_6_2,
+            "AveragePool-19 LpPool-18 com.microsoft.QLinearAveragePool-1 "
+            "com.microsoft.QLinearConcat-1 com.microsoft.QLinearGlobalAveragePool-1"),
+    Runtime("1.18", "0 1", "1.14.1", _L.LEVEL_6_3,
+            "Cast-19 CastLike-19 DequantizeLinear-19 Equal-19 Identity-19 IsInf-20 IsNaN-20 "
+            "QuantizeLinear-19 ReduceMax-20 Reshape-19 Shape-19 SimplifiedLayerNormalization-1 "
+            "Size-19 com.microsoft.DynamicQuantizeMatMul-1 com.microsoft.FastGelu-1 "
+            "com.microsoft.GroupQueryAttention-1 com.microsoft.MatMulIntegerToFloat-1 "
+            "com.microsoft.MatMulNBits-1 com.microsoft.QAttention-1 "
+            "com.microsoft.SkipSimplifiedLayerNormalization-1"),
+    Runtime("1.19", "0 2", "1.15.1", _L.LEVEL_6_4, "Col2Im-18 Pad-19 ReduceMin-20 Resize-18,19"),
+    Runtime("1.20", "0 1", "1.15.2", _L.LEVEL_6_4,
+            "Cast-21 DequantizeLinear-21 QuantizeLinear-21 Reshape-21 Shape-21 Squeeze-21 "
+            "Unsqueeze-21"),
+    Runtime("1.21", "0 1", "1.15.4", _L.LEVEL_6_4,
+            "CastLike-21 ConstantOfShape-21 Flatten-21 Identity-21 Pad-21 QLinearMatMul-21 "
+            "Size-21 Transpose-21"),
+    Runtime("1.22", "0", "1.15.4", _L.LEVEL_6_4),
+    Runtime("1.23", "0", "1.15.4", _L.LEVEL_6_4),
+    Runtime("1.24", "1 2 3 4", "1.15.4", _L.LEVEL_6_4),
+)  # fmt: skip
 _WINDOWS_FORM: Final = re.compile(
     r"(?:WINDOWS\s*)?(?:(1[01])\b,?\s*)?"
     r"(?:(?:VERSION\s+)?(\d{4}|\d\dH\d)|(?:BUILD\s+)?(?:10\.0\.)?(\d{5})(?:\.\d{1,6})?)?",
@@ -140,6 +212,25 @@ def level_of_windows(version: str) -> FeatureLevel:
             f"{short_repr(version)}"
         )
     return found[0].level
+
+
+def runtime_of(version: str) -> Runtime:
+    """The release of ONNX Runtime with DirectML that has a version: ``"1.24.4"`` or ``"1.24"``.
+
+    Examples
+    --------
+    >>> from anydml.core.releases import runtime_of
+    >>> str(runtime_of("1.20"))
+    'onnxruntime-directml 1.20 (DirectML 1.15.2)'
+    """
+    found = [item for item in RUNTIMES if version in (item.minor, *item.versions)]
+    if not found:
+        known = ", ".join(text for item in RUNTIMES for text in item.versions)
+        raise ArgumentError(
+            f"expected a version of ONNX Runtime that is packaged with DirectML ({known}, the "
+            f"last one), got {short_repr(version)}"
+        )
+    return found[-1]
 
 
 def first_release(level: FeatureLevel) -> Release:

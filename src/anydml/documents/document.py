@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from anydml.core.errors import AnyDMLError
 from anydml.core.levels import FeatureLevel
+from anydml.core.releases import Runtime
 from anydml.devices.device import Device
 from anydml.graphs.desc import GraphDesc
 from anydml.models.files import Limits
@@ -35,6 +36,7 @@ class Options:
     shape: tuple[tuple[str, tuple[int, ...]], ...] = ()
     dim: tuple[tuple[str, int], ...] = ()
     as_onnxruntime: bool = False
+    runtime: Runtime | None = None
 
     def refuse(self, *documents: Document) -> None:
         """Raise for an option that is given and that none of the documents takes.

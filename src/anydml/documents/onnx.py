@@ -43,9 +43,12 @@ class OnnxDocument(Document):
     @cached_property
     def model(self) -> OnnxModel:
         """The model, with the shapes of the given inputs."""
+        runtime = self.options.runtime
         return read_onnx(
             self.path, shapes=self._shapes(self._given), dims=dict(self.options.dim),
-            as_onnxruntime=self.options.as_onnxruntime, memory_limit=self.limits.memory_limit,
+            as_onnxruntime=self.options.as_onnxruntime,
+            runtime=None if runtime is None else runtime.versions[-1],
+            memory_limit=self.limits.memory_limit,
         )  # fmt: skip
 
     def _shapes(self, arrays: Mapping[str, Any]) -> dict[str, Sequence[int]]:

@@ -16,6 +16,7 @@ def read_onnx(
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     as_onnxruntime: bool = False,
+    runtime: str | None = None,
     memory_limit: int = 4 * 2**30,
 ) -> OnnxModel:
     """Read an ONNX model; needs the extra ``anydml[onnx]``.
@@ -31,6 +32,9 @@ def read_onnx(
     as_onnxruntime : bool
         Whether a run uses exactly the versions of operators that ONNX Runtime's provider has. By
         default a revision that only adds types runs as the one before it.
+    runtime : str, optional
+        The version of ONNX Runtime's package with DirectML whose kernels count, as ``"1.20.1"``;
+        by default the last one.
     memory_limit : int
         The most bytes of the file and of its constants.
 
@@ -59,7 +63,7 @@ def read_onnx(
     """
     from anydml.onnx.model import load_model
 
-    return load_model(model, shapes or {}, dims or {}, as_onnxruntime, memory_limit)
+    return load_model(model, shapes or {}, dims or {}, as_onnxruntime, memory_limit, runtime)
 
 
 def to_onnx(graph: GraphDesc, weights: Mapping[str, Any] | None = None) -> Any:

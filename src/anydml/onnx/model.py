@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anydml.core._json import counted, short_repr
 from anydml.core.errors import ArgumentTypeError, ModelError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.releases import Runtime, runtime_of
 from anydml.graphs.desc import GraphDesc
 from anydml.onnx.cleanup import clean
 from anydml.onnx.cpu import refuse_without_kernel
@@ -74,9 +75,11 @@ class OnnxModel:
         shapes: Mapping[str, Sequence[int]],
         dims: Mapping[str, int],
         exact: bool,
+        runtime: Runtime | None = None,
     ) -> None:
         self.name = source.name
         self.exact = exact
+        self.runtime = runtime
         self.source = source
         self.graph: Graph = clean(source, shapes, dims, infer_without_schema)
 
@@ -99,7 +102,7 @@ class OnnxModel:
         return self.verdicts_at(level) if self.exact else self._judged(level, False)
 
     def _judged(self, level: FeatureLevel, exact: bool) -> list[Judged]:
-        found = judge(self.graph, level, exact)
+        found = judge(self.graph, level, exact, self.runtime)
         refuse_without_kernel(found, self.graph)
         return found
 
@@ -235,8 +238,10 @@ def load_model(
     dims: Mapping[str, int],
     exact: bool,
     memory_limit: int,
+    runtime: str | None = None,
 ) -> OnnxModel:
     """The model in a file, in bytes or of a message; see `anydml.read_onnx`."""
+    release = None if runtime is None else runtime_of(runtime)
     if isinstance(model, bytes):
         source = read_bytes(model, "model", None, memory_limit)
     elif isinstance(model, str | Path):
@@ -247,7 +252,7 @@ def load_model(
         raise ArgumentTypeError(
             f"model: expected a path, bytes or an onnx.ModelProto, got {short_repr(model)}"
         )
-    return OnnxModel(source, _sizes("shapes", shapes), _counts("dims", dims), exact)
+    return OnnxModel(source, _sizes("shapes", shapes), _counts("dims", dims), exact, release)
 
 
 def _sizes(what: str, given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

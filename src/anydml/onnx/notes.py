@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
+from anydml.core.dtypes import DataType
 from anydml.onnx.lower.attention import IGNORED_OF_GROUPS
 from anydml.onnx.nodes import Graph
 from anydml.onnx.verdict import Judged
@@ -104,23 +105,75 @@ def _regions(item: Judged, graph: Graph) -> str | None:
     return None
 
 
+def _width(item: Judged, graph: Graph) -> str | None:
+    if len(graph.values[item.node.inputs[0]].sizes or ()) == 3:
+        return (
+            "E_INVALIDARG is reported for one spatial dimension, although the page accepts it "
+            "(hexgrad/kokoro#79 and 3 more): write it with two, of sizes 1 and the width"
+        )
+    return None
+
+
+def _equation(item: Judged, graph: Graph) -> str | None:
+    if any(len(graph.values[name].sizes or ()) > 4 for name in item.node.inputs):
+        return (
+            "a crash is reported for tensors of 5 dimensions (microsoft/onnxruntime#26842): write "
+            "it as a MatMul of at most 4"
+        )
+    return None
+
+
+def _view(item: Judged, graph: Graph) -> str | None:
+    if item.node.attributes.get("allowzero", 0) and graph.values[item.node.inputs[1]].data is None:
+        return (
+            "E_INVALIDARG if a size is -1 in the run: with allowzero=1, which PyTorch's exporter "
+            "writes with dynamo=True, the provider takes it for a size (pytorch/pytorch#170176)"
+        )
+    return None
+
+
+def _between_quantized(item: Judged, graph: Graph) -> str | None:
+    first, result = item.node.inputs[0], item.node.outputs[0]
+    nodes = graph.nodes
+    if any(first in n.outputs and n.operator == "DequantizeLinear" for n in nodes) and any(
+        result in n.inputs and n.operator == "QuantizeLinear" for n in nodes
+    ):
+        return (
+            "ONNX Runtime fuses it with the quantization around it, and the provider has no kernel "
+            "for the result: a crash is reported (microsoft/onnxruntime#26882); set the session "
+            "option session.disable_quant_qdq to 1"
+        )
+    return None
+
+
 _BY_OPERATOR: Final[dict[str, Note | str]] = {
     "Cast": _cast,
     "CastLike": _cast,
     "Clip": _clip,
     "Col2Im": _columns,
+    "ConvTranspose": _width,
     "DequantizeLinear": _per_axis,
+    "Einsum": _equation,
     "FastGelu": "DirectML computes the exact GELU, not the approximation by tanh",
     "GroupQueryAttention": _groups,
+    "LeakyRelu": _between_quantized,
     "LpNormalization": "the provider divides by 1e-5 at least",
     "MeanVarianceNormalization": "the provider adds 1e-5 to the variance, ONNX 1e-9 to its root",
     "Pad": _pad,
     "QuantizeLinear": _reciprocal,
+    "ReduceLogSumExp": "infinity is reported for large elements (microsoft/onnxruntime#29099)",
+    "Reshape": _view,
     "Resize": _resize,
     "RoiAlign": _regions,
+    "Softmax": _between_quantized,
     "Squeeze": _squeeze,
     "Upsample": _resize,
 }
+
+
+def _is_padded_half(fields: Mapping[str, Any]) -> bool:
+    is_half = fields["input_tensor"].data_type is DataType.FLOAT16
+    return is_half and any((*fields["start_padding"], *fields["end_padding"]))
 
 
 def _hardware(desc: Descriptor) -> Iterator[str]:
@@ -134,6 +187,8 @@ def _hardware(desc: Descriptor) -> Iterator[str]:
         zeros = [fields[f"{side}_zero_point_tensor"] for side in "ab"]
         if any(zero is not None and any(n > 1 for n in zero.sizes[:-2]) for zero in zeros):
             yield "drivers are known to refuse zero points for each matrix of a batch"
+    if desc.NAME.startswith("LP_POOLING") and _is_padded_half(fields):
+        yield "infinity is reported for FLOAT16 with paddings (microsoft/onnxruntime#26533)"
     if desc.NAME == "GEMM" and fields["output_tensor"].sizes[1] > _LARGEST_CHANNEL:
         yield f"drivers are known to fail with more than {_LARGEST_CHANNEL} channels"
 

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Final
 from anydml.core._json import counted, short_repr
 from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.problems import Problem
-from anydml.core.releases import WINDOWS, describe, first_release, first_windows
+from anydml.core.releases import RUNTIMES, WINDOWS, Runtime, describe, first_release, first_windows
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.notes import notes
 from anydml.onnx.partition import stages
+from anydml.onnx.table import ROWS
 from anydml.onnx.verdict import Judged
 from anydml.ops._deviations import deviations_of
 
@@ -157,10 +158,12 @@ class Report:
             f"{counted(self.graph_count(), 'graph')}, {counts['alone']} alone, {counts['cpu']} on "
             f"the CPU, {counts['refused']} refused (feature level {self.level.suffix})"
         )
+        if (runtime := self.model.runtime) is not None:
+            yield f"Kernels of {runtime}, up to those of opset {_newest_opset(runtime)}"
         lowest = self.lowest
         if lowest is not None and any(item.descriptors for item in self.judged):
             yield f"Lowest feature level that accepts the operators: {describe(lowest)}"
-            if self.good and self.level is LATEST:
+            if self.good and self.level is LATEST and runtime is None:
                 yield _other_machines(lowest)
         elif not self.unchecked and not self.good:
             yield "No feature level accepts the model"
@@ -168,13 +171,15 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """The report as JSON."""
-        counts, lowest = self.counts(), self.lowest
+        counts, lowest, runtime = self.counts(), self.lowest, self.model.runtime
         return {
             "model": self.model.name,
             "good": self.good,
             "feature_level": self.level.suffix,
             "minimum_feature_level": None if lowest is None else lowest.suffix,
             "minimum_directml": None if lowest is None else first_release(lowest).version,
+            "runtime": None if runtime is None else str(runtime),
+            "newest_opset": _newest_opset(runtime or RUNTIMES[-1]),
             "minimum_windows": None if lowest is None else first_windows(lowest) or None,
             "summary": {
                 "nodes": len(self.judged),
@@ -205,6 +210,12 @@ class Report:
             "observed_deviations": _observed(item),
             "violations": [violation.as_json() for violation in item.violations],
         }
+
+
+def _newest_opset(runtime: Runtime) -> int:
+    """The newest opset of which a release has a kernel."""
+    return max(n for row in ROWS.values() if not row.domain
+               for n in row.versions if f"{row.name}-{n}" not in runtime.missing)  # fmt: skip
 
 
 def _other_machines(lowest: FeatureLevel) -> str:

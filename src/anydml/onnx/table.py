@@ -113,7 +113,7 @@ def _rows() -> Iterable[Row]:
         row("Flatten", "1 9 11 13 21", _ANY, rearrange.copy),
         row("Squeeze", "1 11 13 21", _ANY, rearrange.copy, constants={13: (1,)}),
         row("Unsqueeze", "1 11 13 21", _ANY, rearrange.copy, constants={13: (1,)}),
-        row("Reshape", "5 13 14 19 21", _ANY, rearrange.copy, constants={5: (1,)}),
+        row("Reshape", "5 13 14 19 21", _ANY, rearrange.reshape, constants={5: (1,)}),
         row("Sqrt", "6 13", _T, unary("ELEMENT_WISE_SQRT")),
         row("Reciprocal", "6 13", _T, unary("ELEMENT_WISE_RECIP")),
         row("Pow", "7 12 13 15", {

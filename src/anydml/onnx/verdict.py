@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Final, Literal
 
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import InvalidDescriptorError, Violation
 from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.releases import Runtime
 from anydml.core.tensor import TensorDesc
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.onnx.contrib import DOMAIN
@@ -110,7 +111,12 @@ class Judged:
         return self.place != "refused" and not self.on_device and not self.is_on_host
 
 
-def judge(graph: Graph, level: FeatureLevel = LATEST, exact: bool = False) -> list[Judged]:
+def judge(
+    graph: Graph,
+    level: FeatureLevel = LATEST,
+    exact: bool = False,
+    runtime: Runtime | None = None,
+) -> list[Judged]:
     """Where each node of a cleaned-up model runs.
 
     Parameters
@@ -122,9 +128,15 @@ def judge(graph: Graph, level: FeatureLevel = LATEST, exact: bool = False) -> li
     exact : bool
         Whether a run uses exactly the versions for which the provider has a kernel. Otherwise a
         revision that only adds types uses the newest row that is not above it.
+    runtime : Runtime, optional
+        The release whose kernels count if `exact`; the last one by default.
     """
+    missing = runtime.missing if runtime is not None and exact else frozenset[str]()
     control = any(node.operator in CONTROL and not node.domain for node in graph.nodes)
-    judged = [_judged(node, graph, level, exact, control) for node in graph.nodes]
+    judged = [
+        _judged(node, graph, level, exact, control, _row_without(node, missing))
+        for node in graph.nodes
+    ]
     for item in judged:
         item.is_checked = _is_checked(item, graph)
     _keep_shapes_on_cpu(judged, graph)
@@ -173,17 +185,27 @@ def _is_small_constant(value: Value) -> bool:
     return value.data is not None and value.data.size <= _SMALL
 
 
-def _judged(node: Node, graph: Graph, level: FeatureLevel, exact: bool, control: bool) -> Judged:
+def _row_without(node: Node, missing: frozenset[str]) -> Row | None:
+    """The row of a node without the kernels that a release does not have."""
+    row = row_of(node)
+    if row is None or not missing:
+        return row
+    versions = tuple(n for n in row.versions if f"{node.title}-{n}" not in missing)
+    return replace(row, versions=versions) if versions else None
+
+
+def _judged(
+    node: Node, graph: Graph, level: FeatureLevel, exact: bool, control: bool, row: Row | None
+) -> Judged:
     inputs = [graph.values[name] if name else None for name in node.inputs]
     outputs = [graph.values[name] if name else None for name in node.outputs]
     strange, code = _without_elements(node, inputs, outputs)
     if strange:
         return Judged(node, "cpu", strange, code)
-    row = row_of(node)
     if row is None and _has_shader(node, inputs):
         why = "a shader of the provider computes it, not a DirectML operator; a run uses the CPU"
         return Judged(node, "alone", why, "shader")
-    unknown = _unknown(node, row)
+    unknown = _unknown(node, row_of(node))
     if unknown:
         return Judged(node, "refused", unknown, "unknown_operator")
     if row is None:

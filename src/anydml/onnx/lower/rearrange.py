@@ -10,6 +10,7 @@ from anydml.core.tensor import packed_strides
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.node import (
     Lowering,
+    RefusedError,
     UnsupportedError,
     axes_of,
     padded,
@@ -21,6 +22,15 @@ def copy(n: Lowering) -> Expression:
     """The bytes of the input; readers reinterpret them."""
     x = n.view(0)
     return n.emit("ELEMENT_WISE_IDENTITY", x, outputs=[(x.data_type, x.sizes)])
+
+
+def reshape(n: Lowering) -> Expression:
+    """`copy`; with `allowzero` the provider takes the sizes as they are, -1 as 2^32 - 1."""
+    sizes = n.integers(1) if n.exact and n.get("allowzero", 0) else None
+    if sizes is not None and -1 in sizes:
+        rule = "no -1 beside allowzero=1, which the provider takes for a size (set allowzero to 0)"
+        raise RefusedError("shape", rule, sizes)
+    return copy(n)
 
 
 def dropout(n: Lowering) -> Expression:
