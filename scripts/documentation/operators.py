@@ -247,6 +247,7 @@ def _error_bound(tolerance: Tolerance) -> str:
         Unit.ULP: "at most {} ULP of the exact result",
         Unit.PRODUCTS: "at most {} half-ULP of the sum of the products' absolute values",
         Unit.SUMS: "at most {} half-ULP of the sum or mean of the absolute values",
+        Unit.RUNNING: "what errors of {} half-ULP on the way may become",
     }[tolerance.unit]
     return unit.format(f"{tolerance.count:g}")
 

@@ -1,4 +1,4 @@
-"""Recurrent layers against PyTorch's, and the rules of their sizes."""
+"""Recurrent layers against PyTorch's, how exact they are, and the rules of their sizes."""
 
 import dataclasses
 
@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from support.tolerances import assert_within
+from anydml.core.tolerance import first_difference
+from anydml.ops._fields import Role
+from support.computed import NAMES, device_named
+from support.recurrent_layers import layer
 
 CPU = dml.Device("cpu")
 T = dml.TensorDesc
@@ -32,13 +35,13 @@ def normal(seed, *sizes):
     return np.random.default_rng(seed).normal(0, 1, sizes).astype("f4")
 
 
-def operands(kind, directions):
-    gates = kind.GATES * HIDDEN
-    state = (1, directions, BATCH, HIDDEN)
+def operands(kind, directions, steps=STEPS, size=SIZE, hidden=HIDDEN):
+    gates = kind.GATES * hidden
+    state = (1, directions, BATCH, hidden)
     shapes = {
-        "input_tensor": (1, STEPS, BATCH, SIZE),
-        "weight_tensor": (1, directions, gates, SIZE),
-        "recurrence_tensor": (1, directions, gates, HIDDEN),
+        "input_tensor": (1, steps, BATCH, size),
+        "weight_tensor": (1, directions, gates, size),
+        "recurrence_tensor": (1, directions, gates, hidden),
         "bias_tensor": (1, 1, directions, 2 * gates),
         "hidden_init_tensor": state,
     }
@@ -57,8 +60,25 @@ def describe(kind, arrays, direction, **changes):
     })  # fmt: skip
 
 
-def run(desc, arrays):
-    return CPU.create_operator(desc).compile()(*arrays.values())
+def run(desc, arrays, device=CPU):
+    results = device.create_operator(desc).compile()(*arrays.values())
+    return [*results] if isinstance(results, tuple) else [results]
+
+
+def by_definition(desc, arrays, dtype=np.float64):
+    """The layer written out in NumPy, with running error bounds."""
+    given = [arrays.get(info.attribute) for info in desc.tensor_fields(Role.INPUT)]
+    return layer(desc, given, dtype, desc.TOLERANCE.count)
+
+
+def first_wrong(desc, arrays, got, expected=None):
+    """The first result beyond the bound, which is at most 0.01, or None."""
+    for i, (ours, bounded) in enumerate(zip(got, by_definition(desc, arrays), strict=True)):
+        exact = bounded.value if expected is None else expected[i]
+        assert bounded.error.max() <= 1e-2
+        if first_difference(ours, exact, bounded.error, desc.TOLERANCE) is not None:
+            return i
+    return None
 
 
 def by_pytorch(kind, arrays, direction, lengths=None):
@@ -108,16 +128,102 @@ def by_pytorch(kind, arrays, direction, lengths=None):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
 def test_pytorch(kind, direction):
     arrays = operands(kind, 2 if direction == "BIDIRECTIONAL" else 1)
-    got = run(describe(kind, arrays, direction), arrays)
+    desc = describe(kind, arrays, direction)
+    got = run(desc, arrays)
     if direction == "BACKWARD":  # PyTorch has none: the sequence turned round
         reversed_arrays = {**arrays, "input_tensor": arrays["input_tensor"][:, ::-1].copy()}
         expected = by_pytorch(kind, reversed_arrays, direction)
         expected[0] = expected[0][::-1]
     else:
         expected = by_pytorch(kind, arrays, direction)
-    assert len(got) == len(expected)
-    for ours, theirs in zip(got, expected, strict=True):
-        assert_within(kind, ours, theirs)
+    assert first_wrong(desc, arrays, got, expected) is None
+
+
+def mistaken(kind, arrays):
+    """The operands of layers with one mistake each."""
+    gates = kind.GATES
+    for name in ("weight_tensor", "recurrence_tensor"):
+        parts = np.split(arrays[name], gates, axis=2)
+        for i in range(gates - 1):
+            swapped = [*parts[:i], parts[i + 1], parts[i], *parts[i + 2 :]]
+            yield {**arrays, name: np.concatenate(swapped, axis=2)}
+    halves = np.split(arrays["bias_tensor"], 2 * gates, axis=3)
+    for i in range(2 * gates):
+        rest = [part * (i != j) for j, part in enumerate(halves)]
+        yield {**arrays, "bias_tensor": np.concatenate(rest, axis=3)}
+    x = arrays["input_tensor"]
+    yield {**arrays, "input_tensor": x[:, [0, 0, *range(1, STEPS - 1)]]}
+    yield {**arrays, "hidden_init_tensor": arrays["hidden_init_tensor"] * 0}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
+def test_mistakes_exceed_the_tolerance(kind):
+    """Swapped gates, a missing bias, a step too many, and a lost state."""
+    arrays = operands(kind, 1)
+    desc = describe(kind, arrays, "FORWARD")
+    assert first_wrong(desc, arrays, run(desc, arrays)) is None
+    cases = [*mistaken(kind, arrays)]
+    assert len(cases) == 2 * (kind.GATES - 1) + 2 * kind.GATES + 2
+    for wrong in cases:
+        assert first_wrong(desc, arrays, run(desc, wrong)) is not None
+
+
+def rms(got, exact):
+    """The root mean square of all errors."""
+    return np.sqrt(np.mean([np.mean((a - b) ** 2) for a, b in zip(got, exact, strict=True)]))
+
+
+@pytest.mark.parametrize("sizes", [(5, 4, 2), (32, 64, 64), (20, 256, 256), (100, 24, 32)])
+@pytest.mark.parametrize("device", [*NAMES, "reference"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
+def test_errors_are_those_of_float32(kind, device, sizes):
+    """The root mean square is at most 4 times that of the layer in float32, written out."""
+    arrays = operands(kind, 2, *sizes)
+    for name in ("weight_tensor", "recurrence_tensor", "bias_tensor"):
+        arrays[name] = arrays[name] / np.float32(np.sqrt(sizes[-1]))
+    for before in (True, False) if kind is dml.Gru else (None,):
+        changes = {} if before is None else {"linear_before_reset": before}
+        desc = describe(kind, arrays, "BIDIRECTIONAL", **changes)
+        exact = [bounded.value for bounded in by_definition(desc, arrays)]
+        narrow = [bounded.value for bounded in by_definition(desc, arrays, np.float32)]
+        got = run(desc, arrays, device_named(device))
+        assert rms(got, exact) <= 4 * rms(narrow, exact)
+
+
+@pytest.mark.parametrize("device", NAMES)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
+@pytest.mark.parametrize("steps", [STEPS, 70])
+def test_nan_reaches_the_states_of_its_sequence(kind, device, steps):
+    arrays = operands(kind, 1, steps)
+    arrays["input_tensor"][0, 1, 2, 0] = np.nan
+    for result in run(describe(kind, arrays, "FORWARD"), arrays, device_named(device)):
+        is_nan = np.isnan(result)
+        assert is_nan[-1, 0, 2].all()
+        assert not is_nan[:, :, :2].any()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
+def test_one_node_of_onnx_has_all_results(kind, monkeypatch):
+    """For any number of steps, without lengths, clipping and rare activations."""
+    device_named("onnxruntime")
+    from anydml.devices.backends import onnxruntime as backend
+
+    made = []
+    new_session = backend._new_session
+    monkeypatch.setattr(backend, "LEAST_ELEMENTS", 0)
+    monkeypatch.setattr(
+        backend,
+        "_new_session",
+        lambda n, model, *a: made.append(model) or new_session(n, model, *a),
+    )
+    arrays = operands(kind, 2, 100)
+    changes = {"couple_input_forget": True} if kind is dml.Lstm else {}
+    desc = describe(kind, arrays, "BIDIRECTIONAL", **changes)
+    run(desc, arrays, dml.Device("onnxruntime"))
+    (model,) = made
+    operators = [node.op_type for node in model.proto.graph.node]
+    assert operators.count(kind.NAME) == 1
+    assert {*operators} <= {kind.NAME, "Reshape", "Identity", "ReduceSum", "Add"}  # with guards
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
@@ -129,9 +235,8 @@ def test_sequences_of_several_lengths(kind):
     for arguments in (lengths, [2, 2**32 - 1, 1]):
         with_lengths = dict(arrays, sequence_lengths_tensor=np.array([[[arguments]]], "u4"))
         ordered = {n: with_lengths[n] for n in [*names, "sequence_lengths_tensor"]}
-        got = run(describe(kind, ordered, "BIDIRECTIONAL"), ordered)
-        for ours, theirs in zip(got, expected, strict=True):
-            assert_within(kind, ours, theirs)
+        desc = describe(kind, ordered, "BIDIRECTIONAL")
+        assert first_wrong(desc, ordered, run(desc, ordered), expected) is None
 
 
 def test_an_empty_sequence_keeps_its_state():
@@ -147,7 +252,7 @@ def test_an_empty_sequence_keeps_its_state():
 def test_one_output(left_out):
     arrays = operands(dml.Rnn, 1)
     both = run(describe(dml.Rnn, arrays, "FORWARD"), arrays)
-    got = run(describe(dml.Rnn, arrays, "FORWARD", **{left_out: None}), arrays)
+    (got,) = run(describe(dml.Rnn, arrays, "FORWARD", **{left_out: None}), arrays)
     np.testing.assert_array_equal(got, both[left_out == "output_sequence_tensor"])
 
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml.core.tolerance import Unit
 from anydml.devices.device import Device
 from anydml.engines._numpy import NumpyEngine
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
+from support.recurrent_layers import layer
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -75,7 +77,7 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
     """The results in float64 without a scale and bias, and those on absolute values.
 
     The latter are infinite where they overflow on the way in float32, and NaN where the
-    specification leaves a result open.
+    specification leaves a result open. For running error bounds they are these bounds.
     """
     desc_attributes, present = desc.attributes(), iter(arrays)
     operands = [None if slot is None else next(present) for slot in desc._slots(Role.INPUT)]
@@ -98,6 +100,9 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
 
     with np.errstate(all="ignore"):
         expected = compute(np.float64, desc_attributes)
+        if desc.TOLERANCE.unit is Unit.RUNNING:
+            bounded = layer(desc, operands, count=desc.TOLERANCE.count)
+            return expected, [b.error for b, is_kept in zip(bounded, kept, strict=True) if is_kept]
         if type(desc) in MAGNITUDES:
             wide = [x if x is None else x.astype(np.float64) for x in operands]
             return expected, [MAGNITUDES[type(desc)](*wide, **desc_attributes)]

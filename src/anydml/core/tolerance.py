@@ -28,6 +28,8 @@ class Unit(Enum):
     """Half of that distance at the operator's result on absolute values: of a sum of products."""
     SUMS = "sums"
     """A tolerance of a sum or a mean."""
+    RUNNING = "running"
+    """Half-ULPs of what each calculation on the way adds up, as they reach the result."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def sums(count: float) -> Tolerance:
     return Tolerance(Unit.SUMS, count)
 
 
+def running(count: float) -> Tolerance:
+    """An error bound of loops: errors of `count` half-ULPs on the way, as they reach the result."""
+    return Tolerance(Unit.RUNNING, count)
+
+
 def allowance(tolerance: Tolerance, exact: Array, magnitude: Array, dtype: np.dtype[Any]) -> Array:
     """How far each element may be from the exact one, in float64.
 
@@ -84,7 +91,7 @@ def allowance(tolerance: Tolerance, exact: Array, magnitude: Array, dtype: np.dt
     exact : array of float64
         The exact result.
     magnitude : array of float64
-        The operator's exact result on absolute values.
+        The operator's exact result on absolute values; for `Unit.RUNNING` the bound itself.
     dtype : numpy.dtype
         Of the result: a float type.
     """
@@ -97,7 +104,8 @@ def allowance(tolerance: Tolerance, exact: Array, magnitude: Array, dtype: np.dt
         # Rounding to the type is half an ULP of the result itself; denormals may be flushed.
         own = np.clip(np.abs(exact), float(limits.smallest_normal), float(limits.max))
         rounding = np.exp2(np.floor(np.log2(own))) * float(limits.eps) / 2
-        allowed: Array = steps * spacing + rounding + float(limits.smallest_normal)
+        most = magnitude if tolerance.unit is Unit.RUNNING else steps * spacing
+        allowed: Array = most + rounding + float(limits.smallest_normal)
         return allowed
 
 
@@ -148,5 +156,7 @@ def _too_far(got: Array, exact: Array, magnitude: Array, tolerance: Tolerance) -
     near = np.where(np.isinf(exact), wide == exact, near)
     # Where the magnitude overflows, a sum of parts may overflow on the way, or cancel to NaN.
     overflows = (magnitude > float(limits.max)) & np.isfinite(exact)
+    if tolerance.unit is Unit.RUNNING:
+        near |= ~(magnitude <= float(limits.max))
     fine = near | (np.isnan(wide) & np.isnan(exact)) | (overflows & ~np.isfinite(wide))
     return np.asarray(~fine)

@@ -5,7 +5,7 @@ Equal nodes are made once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ IR_VERSION: Final = 10
 LARGE_BYTES: Final = 1024
 """Initializers of at least as many bytes can be left out of a model."""
 
-Value: TypeAlias = int | float | str | tuple[int, ...]
+Value: TypeAlias = int | float | str | tuple[int, ...] | tuple[str, ...]
 
 
 class NotTraced(Exception):  # noqa: N818  # no error: the caller computes it in another way
@@ -66,6 +66,17 @@ class Node:
     inputs: tuple[str, ...]
     attributes: tuple[tuple[str, Value], ...]
     position: int = 0
+
+
+def _joined(nodes: Iterable[Node]) -> Iterable[tuple[Node, dict[int, str]]]:
+    """One node for all outputs of an operator, and the names of the outputs by their positions."""
+    found: dict[Any, tuple[Node, dict[int, str]]] = {}
+    for node in nodes:
+        key: Any = node.operator, node.inputs, node.attributes
+        if key in found and node.position in found[key][1]:  # one of several names of a value
+            key = node.name
+        found.setdefault(key, (node, {}))[1][node.position] = node.name
+    return found.values()
 
 
 class Graph:
@@ -164,12 +175,13 @@ class Graph:
                 needed.update(node.inputs)
         names = self._names([*nodes, *self.constants], {own: n for n, own in finals.items()})
         made = []
-        for node in nodes.values():
-            if node.name in needed:
-                inputs, own = [names[x] for x in node.inputs], [names[node.name]]
-                own = [*(f"{node.name}.{i}" for i in range(node.position)), *own]
-                made.append(helper.make_node(node.operator, inputs, own, node.name))
-                made[-1].attribute.extend(helper.make_attribute(*at) for at in node.attributes)
+        for node, own in _joined(node for node in nodes.values() if node.name in needed):
+            inputs = [names[x] for x in node.inputs]
+            results = [
+                names[own[i]] if i in own else f"{node.name}.{i}" for i in range(max(own) + 1)
+            ]
+            made.append(helper.make_node(node.operator, inputs, results, node.name))
+            made[-1].attribute.extend(helper.make_attribute(*at) for at in node.attributes)
         held = {names[n]: x for n, x in self.constants.items() if n in needed}
         apart = {n: x for n, x in held.items() if external and x.nbytes >= LARGE_BYTES}
         initializers = [

@@ -6,7 +6,7 @@ element, and has its own states, weights and activations.
 
 A sequence may be shorter than the tensor. Its outputs after its end are then 0, and its last state
 is the state at its end, or the initial state if the sequence is empty. A length that exceeds the
-tensor means the full length. All operators compute in FLOAT64 and round once.
+tensor means the full length. All operators compute in the type of their tensors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anydml.core.errors import Violation
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules, known
 from anydml.core.tensor import TensorDesc, TensorFlags
-from anydml.core.tolerance import ulp
+from anydml.core.tolerance import running
 from anydml.engines import Array, Engine
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
@@ -85,7 +85,7 @@ class Recurrent(Computed):
     GATES: ClassVar[int]
     ACTIVATIONS: ClassVar[int]
     """For each direction."""
-    TOLERANCE = ulp(1)
+    TOLERANCE = running(8)
 
     def check(self) -> Rules:
         fields: Any = self
@@ -137,7 +137,7 @@ def _activations(e: Engine, descs: Sequence[Any], direction: int, count: int) ->
     known = {kind.NAME: kind.compute for kind in FUSABLE}
 
     def activation(name: str, attributes: Any) -> Activate:
-        return lambda x: known[name](e, x, **dict(attributes))
+        return lambda x: known[name](e, x, **dict(attributes)).astype(x.dtype)
 
     return [activation(*desc) for desc in descs[direction * count :][:count]]
 
@@ -150,18 +150,17 @@ def _run(
     # Returns the outputs of all steps, and the last states. `cell_of` creates the cell of a
     # direction, which adds the recurrence biases of the last gates, `apart` of them, itself.
     xp = e.xp
-    x, weight = (xp.asarray(y[0], xp.float64) for y in (x, weight))
+    x, weight = x[0], weight[0]
     steps, batch, size = x.shape
     rows = weight.shape[1]
     alive = () if lengths is None else (xp.arange(steps)[:, None] < lengths.reshape(-1),)
     sequences, finals = [], []
     for d in range(len(weight)):
-        added = (x.reshape(-1, size) @ weight[d].T).reshape(steps, batch, rows)
+        added = e.dot(x.reshape(-1, size), weight[d].T).reshape(steps, batch, rows)
         if bias is not None:
-            wide = xp.asarray(bias[0, 0, d], xp.float64)
-            kept = rows - apart * hidden
-            both = wide[:kept] + wide[rows : rows + kept]
-            added = added + (xp.concatenate([both, wide[kept:rows]]) if apart else both)
+            own, kept = bias[0, 0, d], rows - apart * hidden
+            both = own[:kept] + own[rows : rows + kept]
+            added = added + (xp.concatenate([both, own[kept:rows]]) if apart else both)
         cell = cell_of(d)
 
         def step(old: Sequence[Array], at: Any, cell: Cell = cell) -> tuple[Any, Array]:
@@ -171,11 +170,10 @@ def _run(
                 return new, new[0]
             within = alive[0][:, None]
             kept = tuple(xp.where(within, y, x) for x, y in zip(old, new, strict=True))
-            return kept, xp.where(within, new[0], 0.0)
+            return kept, xp.where(within, new[0], xp.zeros_like(new[0]))
 
         initial = tuple(
-            xp.zeros((batch, hidden), xp.float64) if s is None else xp.asarray(s[0, d], xp.float64)
-            for s in states
+            xp.zeros((batch, hidden), x.dtype) if s is None else s[0, d] for s in states
         )
         backward = direction is _BACKWARD or d == 1
         last, outputs = e.scan(step, initial, (added, *alive), backward)
@@ -185,11 +183,11 @@ def _run(
     return (xp.stack(sequences, axis=1), *singles)
 
 
-def _transposed(e: Engine, recurrence: Array, d: int, gates: slice = slice(None)) -> Array:
+def _transposed(recurrence: Array, d: int, gates: slice = slice(None)) -> Array:
     # The recurrence weights of some gates in one direction, to multiply states with.
     size = recurrence.shape[3]
     rows = slice(*(end and end * size for end in (gates.start, gates.stop)))
-    return e.xp.asarray(recurrence[0, d, rows], e.xp.float64).T
+    return recurrence[0, d, rows].T
 
 
 class Rnn(Recurrent):
@@ -258,8 +256,8 @@ class Rnn(Recurrent):
     ) -> tuple[Array, ...]:  # fmt: skip
         def cell_of(d: int) -> Cell:
             (f,) = _activations(e, activation_descs, d, 1)
-            matrix = _transposed(e, recurrence, d)
-            return lambda states, added: (f(added + states[0] @ matrix),)
+            matrix = _transposed(recurrence, d)
+            return lambda states, added: (f(added + e.dot(states[0], matrix)),)
 
         size = recurrence.shape[3]
         return _run(e, x, weight, bias, (hidden,), lengths, size, direction, cell_of)
@@ -315,13 +313,14 @@ class Gru(Rnn):
     ) -> tuple[Array, ...]:  # fmt: skip
         def cell_of(d: int) -> Cell:
             f, g = _activations(e, activation_descs, d, 2)
-            gates, matrix = (_transposed(e, recurrence, d, part) for part in parts)
-            own = 0.0 if bias is None else e.xp.asarray(bias[0, 0, d, -size:], e.xp.float64)
+            gates, matrix = (_transposed(recurrence, d, part) for part in parts)
+            own = 0.0 if bias is None else bias[0, 0, d, -size:]
 
             def cell(states: Sequence[Array], added: Array) -> tuple[Array]:
                 (h,) = states
-                z, r = e.xp.split(f(added[:, : 2 * size] + h @ gates), 2, axis=-1)
-                reset = r * (h @ matrix + own) if linear_before_reset else (r * h) @ matrix + own
+                z, r = e.xp.split(f(added[:, : 2 * size] + e.dot(h, gates)), 2, axis=-1)
+                before = e.dot(h if linear_before_reset else r * h, matrix) + own
+                reset = r * before if linear_before_reset else before
                 new = g(added[:, 2 * size :] + reset)
                 return ((1 - z) * new + z * h,)
 
@@ -429,14 +428,12 @@ class Lstm(Recurrent):
 
         def cell_of(d: int) -> Cell:
             f, g, h = _activations(e, activation_descs, d, 3)
-            matrix = _transposed(e, recurrence, d)
-            peeps = None
-            if peephole is not None:
-                peeps = xp.asarray(peephole[0, 0, d], xp.float64).reshape(3, size)
+            matrix = _transposed(recurrence, d)
+            peeps = None if peephole is None else peephole[0, 0, d].reshape(3, size)
 
             def cell(states: Sequence[Array], added: Array) -> tuple[Array, Array]:
                 state, c = states
-                gates = added + state @ matrix
+                gates = added + e.dot(state, matrix)
                 if peeps is None:
                     i, o, forget = xp.split(f(clipped(gates[:, : 3 * size])), 3, axis=-1)
                 else:

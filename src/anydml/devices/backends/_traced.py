@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anydml.core.program import ArraySpec, KernelCall
@@ -13,6 +13,9 @@ from anydml.ops._registry import computation
 
 NativeCall = Callable[[KernelCall, Sequence[Any], Sequence[ArraySpec]], Sequence[Any]]
 """Results of a call without `compute`, from its operands and the specs of its outputs."""
+
+OwnResults = Callable[[str, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"]
+"""Results of a kernel by an operator of the engine's own, from operands and attributes."""
 
 
 def compute_run(
@@ -33,12 +36,14 @@ def held_inputs(engine: Engine, run: Run, arrays: Sequence[Any]) -> dict[str | N
 
 
 def compute_calls(
-    engine: Engine, run: Run, held: dict[str | None, Any], native_call: NativeCall | None = None
-) -> Iterator[KernelCall]:
+    engine: Engine, run: Run, held: dict[str | None, Any], native_call: NativeCall | None = None,
+    own_results: OwnResults = lambda *call: None,
+) -> Iterator[KernelCall]:  # fmt: skip
     """Each call of a run, which is computed when the next one is asked for.
 
     `held` has the inputs of the run, and gets what the calls read in other layouts and what they
-    write. Each result is rounded once, as it would be when it is written.
+    write. Each result is rounded once, as it would be when it is written. `own_results` may give
+    those of a call in place of `compute`.
     """
     for call in run.calls:
         yield call
@@ -55,8 +60,10 @@ def compute_calls(
             widens = definition.WIDENS
             widens &= not (definition.MULTIPLIES and engine.multiplies_halves)
             operands = [_widened(x, widens) for x in operands]
-            results = definition.compute(engine, *operands, **dict(call.attributes))
-            if not isinstance(results, tuple):
+            attributes = dict(call.attributes)
+            own = own_results(call.kernel, operands, attributes)
+            results = definition.compute(engine, *operands, **attributes) if own is None else own
+            if not isinstance(results, list | tuple):
                 results = (results,)
         for output, result in zip(call.outputs, results, strict=True):
             if output is not None:

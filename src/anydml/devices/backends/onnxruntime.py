@@ -23,11 +23,12 @@ import onnxruntime
 from anydml.core.errors import AllocationError, DeviceError
 from anydml.core.program import ArraySpec, KernelCall, Program
 from anydml.devices.backends._base import Array, Executable, unrepeated, unrepeated_copy
+from anydml.devices.backends._computed import ENGINE as NUMPY
 from anydml.devices.backends._computed import WORKING, computed_step
 from anydml.devices.backends._memory import working_nbytes
 from anydml.devices.backends._partition import Run, partition
 from anydml.devices.backends._sequence import HostExecutable, HostMemory, Step
-from anydml.devices.backends._traced import compute_calls, held_inputs
+from anydml.devices.backends._traced import compute_calls, compute_run, held_inputs
 from anydml.devices.backends.cpu import CpuBackend, allocate_block, kernel_step, refuse_missing
 from anydml.devices.threads import get_num_threads
 from anydml.engines._onnx import OnnxEngine
@@ -42,6 +43,7 @@ from anydml.engines._onnx_gaps import (
     TYPES,
 )
 from anydml.engines._onnx_graph import Graph, Model, NotTraced, Spec
+from anydml.engines._onnx_operators import own_results
 from anydml.ops._registry import computation, is_computed
 
 ENGINE: Final = OnnxEngine()
@@ -111,7 +113,8 @@ class OnnxRuntimeBackend:
         """Implement `Backend.working_nbytes`, with the memory of all sessions."""
         _, runs = partition(program, joins, keeps=gets_a_session)
         sessions = sum(
-            session_nbytes(traced(run, [None] * len(run.inputs))) for run in runs.values()
+            session_nbytes(traced(run, [None] * len(run.inputs), is_guarded=True))
+            for run in runs.values()
         )
         return working_nbytes(program, compiled=True) + sessions
 
@@ -151,7 +154,7 @@ def why_not_traced(
     call = KernelCall(kernel, names, made, attributes)
     try:
         run = Run(known, [call], present, tuple(written), written)
-        traced(run, [None] * len(present))
+        traced(run, [None] * len(present), is_guarded=True)
     except NotTraced as error:
         return str(error)
     return None
@@ -201,7 +204,7 @@ def traced(
         operands.append(Traced(graph, graph.input(name, spec), spec))
     held = held_inputs(ENGINE, run, operands)
     with np.errstate(all="ignore"):
-        for call in compute_calls(ENGINE, run, held):
+        for call in compute_calls(ENGINE, run, held, own_results=own_results):
             graph.scope = call.source or call.kernel
     for name in run.written:
         if isinstance(held[name], Traced):
@@ -303,7 +306,11 @@ class SessionStep:
         key = is_guarded, threads, *(x.shape for x in inputs if x is not None)
         session = self._sessions.get(key)
         if session is None or self._process != os.getpid():
-            session = self._made(key, inputs)
+            try:
+                session = self._made(key, inputs)
+            except NotTraced:  # without guards
+                self._run_numpy(inputs, targets)
+                return True
         try:
             binding = session.bindings.pop()
         except IndexError:
@@ -322,6 +329,13 @@ class SessionStep:
         binding.clear_binding_outputs()
         session.bindings.append(binding)
         return not (session.has_guard and np.isnan(guard))
+
+    def _run_numpy(self, inputs: Sequence[Array | None], targets: Sequence[Array]) -> None:
+        arrays = [x if x is not None else self._known[i] for i, x in enumerate(inputs)]
+        with np.errstate(all="ignore"):
+            results = compute_run(NUMPY, self._run, arrays)
+        for target, result in zip(targets, results, strict=True):
+            target[...] = result
 
     @staticmethod
     def _target(array: Array, inputs: Sequence[Array | None]) -> Array:

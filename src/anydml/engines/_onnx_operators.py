@@ -1,0 +1,76 @@
+"""Operators of DirectML that are operators of ONNX, too: one node in place of `compute`.
+
+Their results are within the tolerance of the definition, and NaN where its are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from anydml.engines._onnx_arrays import emit_output, guarded, is_traced
+
+Form = Callable[[str, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"]
+
+_ACTIVATIONS: Final = {
+    "ACTIVATION_RELU": "Relu", "ACTIVATION_SIGMOID": "Sigmoid", "ACTIVATION_TANH": "Tanh",
+}  # fmt: skip
+_DIRECTIONS: Final = {
+    "FORWARD": "forward", "BACKWARD": "reverse", "BIDIRECTIONAL": "bidirectional",
+}  # fmt: skip
+
+
+def own_results(
+    kernel: str, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    """The results of a call by an operator of ONNX; None if it has no equal one."""
+    form = _FORMS.get(kernel)
+    return None if form is None else form(kernel, operands, attributes)
+
+
+def _recurrent(
+    kernel: str, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    x, weight, recurrence, bias, hidden, *others = operands
+    memory, lengths, peephole = others if kernel == "LSTM" else (None, *others, None)
+    names = [_ACTIVATIONS.get(name, "") for name, _ in attributes["activation_descs"]]
+    is_plain = lengths is None and not attributes.get("use_clip_threshold") and all(names)
+    if not is_plain or x.dtype != np.float32 or not any(map(is_traced, operands)):
+        return None
+    # With a bias, ONNX Runtime's LSTM and GRU take NaN for a number.
+    if kernel != "RNN" and bias is not None and not all(map(_without_nan, operands)):
+        return None
+    _, steps, batch, _ = x.shape
+    _, directions, _, size = recurrence.shape
+    flags = {
+        own: int(attributes[name])
+        for name, own in (("couple_input_forget", "input_forget"), ("linear_before_reset",) * 2)
+        if attributes.get(name)
+    }
+    rows, states = (
+        [None if y is None else y.reshape(y.shape[y.ndim - count :]) for y in group]
+        for count, group in ((2, (bias, peephole)), (3, (x, weight, recurrence, hidden, memory)))
+    )
+    inputs = [*states[:3], rows[0], None, *states[3:], rows[1]]
+    while inputs[-1] is None:
+        inputs.pop()
+    state = (directions, batch, size)
+    outputs = [
+        emit_output(
+            i, kernel, inputs, x.dtype, shape, hidden_size=size, activations=tuple(names),
+            direction=_DIRECTIONS[attributes["direction"].name], **flags,
+        )
+        for i, shape in enumerate([(steps, *state), state, state][: 3 if kernel == "LSTM" else 2])
+    ]  # fmt: skip
+    return [outputs[0], *(y[None] for y in outputs[1:])]
+
+
+def _without_nan(x: Any) -> bool:
+    if x is None or not is_traced(x):
+        return x is None or not np.isnan(x).any()
+    return guarded(x)
+
+
+_FORMS: Final[Mapping[str, Form]] = dict.fromkeys(("RNN", "GRU", "LSTM"), _recurrent)
