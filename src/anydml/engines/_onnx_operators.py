@@ -14,6 +14,8 @@ from anydml.engines._onnx_arrays import emit_output, guarded, is_traced
 
 Form = Callable[[str, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"]
 
+RECURRENT: Final = ("RNN", "GRU", "LSTM")
+
 _ACTIVATIONS: Final = {
     "ACTIVATION_RELU": "Relu", "ACTIVATION_SIGMOID": "Sigmoid", "ACTIVATION_TANH": "Tanh",
 }  # fmt: skip
@@ -73,4 +75,4 @@ def _without_nan(x: Any) -> bool:
     return guarded(x)
 
 
-_FORMS: Final[Mapping[str, Form]] = dict.fromkeys(("RNN", "GRU", "LSTM"), _recurrent)
+_FORMS: Final[Mapping[str, Form]] = dict.fromkeys(RECURRENT, _recurrent)

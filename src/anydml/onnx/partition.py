@@ -13,6 +13,7 @@ import numpy as np
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.graphs.desc import GraphDesc
 from anydml.onnx.lower.rearrange import copy
+from anydml.onnx.lower.recurrent import DEFAULTS as RECURRENT
 from anydml.onnx.nodes import Graph, Node
 from anydml.onnx.types import Value
 from anydml.onnx.verdict import Judged, lower_node, tensor_desc
@@ -40,6 +41,8 @@ class Partition:
         The values that others read, or that the model returns.
     owned : set of str
         Constants that are bound once.
+    constants : set of str
+        Constants that are constant nodes: recurrent layers take none that are bound once.
     literal : bool
         Whether nodes that copy bytes are operators, as in the provider's graphs.
     most_embedded : int
@@ -52,6 +55,7 @@ class Partition:
     outputs: list[str]
     graph: Graph
     owned: set[str]
+    constants: set[str]
     exact: bool
     embeds: bool = True
     literal: bool = True
@@ -113,7 +117,8 @@ class Partition:
         return {item.node.outputs[0]: item.node for item in self.nodes}
 
     def _input(self, builder: GraphBuilder, value: Value) -> Expression:
-        if value.data is not None and self.embeds and value.nbytes <= self.most_embedded:
+        is_small = value.data is not None and value.nbytes <= self.most_embedded
+        if value.data is not None and self.embeds and (is_small or value.name in self.constants):
             desc = tensor_desc(value)
             data = value.data.tobytes().ljust(desc.total_tensor_size_in_bytes, b"\0")
             return builder.constant(data, desc, name=value.name)
@@ -226,9 +231,14 @@ def partitions(
             for item in nodes
             for name in item.node.inputs
             if name and (value := graph.values[name]).data is not None
-            and (readers[name] == {stage} or value.data.size <= _OWNED_ELEMENTS)
+            and (not exact or readers[name] == {stage} or value.data.size <= _OWNED_ELEMENTS)
         }  # fmt: skip
+        recurrent = (item.node.inputs for item in nodes if item.node.operator in RECURRENT)
+        constants = owned & {name for inputs in recurrent for name in inputs}
         found.append(
-            Partition(nodes, outputs, graph, owned, exact, embeds, literal, in_place=in_place)
-        )
+            Partition(
+                nodes, outputs, graph, owned - constants, constants, exact, embeds, literal,
+                in_place=in_place,
+            )
+        )  # fmt: skip
     return found

@@ -104,8 +104,10 @@ class CompiledModel:
 
     def _plan(self, judged: Sequence[Judged]) -> list[Callable[[Arrays], None]]:
         member = [
-            item.on_device and item.static and bool(item.row and item.row.graph) for item in judged
-        ]
+            item.on_device and item.static and bool(item.row and item.row.lower)
+            and item.node.operator not in _FINISH
+            for item in judged
+        ]  # fmt: skip
         numbers = stages(judged, member)
         wanted = self._wanted.values()
         embeds = self._device.feature_level >= CONSTANTS_SINCE

@@ -183,6 +183,12 @@ def _run(
     return (xp.stack(sequences, axis=1), *singles)
 
 
+def _gates(x: Array, count: int) -> list[Array]:
+    # Faster than a split of NumPy.
+    size = x.shape[-1] // count
+    return [x[:, i * size : (i + 1) * size] for i in range(count)]
+
+
 def _transposed(recurrence: Array, d: int, gates: slice = slice(None)) -> Array:
     # The recurrence weights of some gates in one direction, to multiply states with.
     size = recurrence.shape[3]
@@ -318,7 +324,7 @@ class Gru(Rnn):
 
             def cell(states: Sequence[Array], added: Array) -> tuple[Array]:
                 (h,) = states
-                z, r = e.xp.split(f(added[:, : 2 * size] + e.dot(h, gates)), 2, axis=-1)
+                z, r = _gates(f(added[:, : 2 * size] + e.dot(h, gates)), 2)
                 before = e.dot(h if linear_before_reset else r * h, matrix) + own
                 reset = r * before if linear_before_reset else before
                 new = g(added[:, 2 * size :] + reset)
@@ -435,9 +441,9 @@ class Lstm(Recurrent):
                 state, c = states
                 gates = added + e.dot(state, matrix)
                 if peeps is None:
-                    i, o, forget = xp.split(f(clipped(gates[:, : 3 * size])), 3, axis=-1)
+                    i, o, forget = _gates(f(clipped(gates[:, : 3 * size])), 3)
                 else:
-                    in_i, in_o, in_f, _ = xp.split(gates, 4, axis=-1)
+                    in_i, in_o, in_f, _ = _gates(gates, 4)
                     i, forget = f(clipped(in_i + peeps[0] * c)), f(clipped(in_f + peeps[2] * c))
                 if couple_input_forget:
                     forget = 1 - i

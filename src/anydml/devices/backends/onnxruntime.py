@@ -43,7 +43,7 @@ from anydml.engines._onnx_gaps import (
     TYPES,
 )
 from anydml.engines._onnx_graph import Graph, Model, NotTraced, Spec
-from anydml.engines._onnx_operators import own_results
+from anydml.engines._onnx_operators import RECURRENT, own_results
 from anydml.ops._registry import computation, is_computed
 
 ENGINE: Final = OnnxEngine()
@@ -164,7 +164,8 @@ def gets_a_session(run: Run) -> bool:
     """Whether a run has enough work."""
     names = {name for call in run.calls for name in (*call.inputs, *call.outputs)} - {None}
     elements = sum(prod(run.specs[name].shape) for name in names)
-    enough = len(run.calls) >= LEAST_CALLS or elements >= LEAST_ELEMENTS
+    loops = any(call.kernel in RECURRENT for call in run.calls)
+    enough = loops or len(run.calls) >= LEAST_CALLS or elements >= LEAST_ELEMENTS
     return enough and any(is_computed(call.kernel) for call in run.calls)
 
 

@@ -8,7 +8,7 @@ from anydml.graphs.build import Expression
 from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError
 from anydml.ops._registry import OPERATORS
 
-_DEFAULTS: Final = {
+DEFAULTS: Final = {
     "RNN": ("Tanh",),
     "GRU": ("Sigmoid", "Tanh"),
     "LSTM": ("Sigmoid", "Tanh", "Tanh"),
@@ -33,7 +33,7 @@ _ACTIVATIONS: Final[dict[str, tuple[str, dict[str, float]]]] = {
 
 
 def _activations(n: Lowering, name: str, count: int) -> list[Any]:
-    names = n.get("activations") or [*_DEFAULTS[name]] * 2
+    names = n.get("activations") or [*DEFAULTS[name]] * 2
     numbers = {key: iter(n.get(f"activation_{key}", [])) for key in ("alpha", "beta")}
     found = []
     for item in names[:count]:
@@ -92,7 +92,7 @@ def layer(name: str) -> Lower:
         result: list[Expression | None] = list(
             n.emit_all(
                 name, *operands, outputs=outputs, direction=_DIRECTIONS[direction],
-                activation_descs=_activations(n, name, len(_DEFAULTS[name]) * directions),
+                activation_descs=_activations(n, name, len(DEFAULTS[name]) * directions),
                 **fields,
             )
         )  # fmt: skip
