@@ -42,7 +42,7 @@ from anydml.cli.capture import capture_header
 from anydml.cli.converting import convert_document
 from anydml.core._json import counted, short_repr
 from anydml.core.comparison import Bounds, compare
-from anydml.core.errors import AnyDMLError, ModelError
+from anydml.core.errors import AnyDMLError, ArgumentError, ModelError
 from anydml.core.levels import FeatureLevel
 from anydml.devices.backends import cuda
 from anydml.devices.device import Device
@@ -469,7 +469,10 @@ def judge_libraries(
     from anydml.judge.libraries import versions_here
     from anydml.judge.report import report
 
-    answers = judge(libraries, functions, device)
+    try:
+        answers = judge(libraries, functions, device)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from error
     if as_json:
         _echo_json([answer.to_json() for answer in answers])
     else:
