@@ -319,30 +319,3 @@ def test_an_operator_that_onnx_lacks_gets_a_suggestion(capsys, written):
     assert status == 1
     assert "has no 'Reluu' in the installed version of ONNX; did you mean 'Relu'?" in out
     assert "Lowest feature level" not in out  # of no operator
-
-
-def test_sequences_and_subgraphs_are_checked_but_not_run(capsys, written):
-    value, (flag, count) = (
-        oh.make_tensor_value_info,
-        (onnx.TensorProto.BOOL, onnx.TensorProto.INT64),
-    )
-    body = oh.make_graph(
-        [node("Identity", ["c"], ["d"]), node("Abs", ["a"], ["b"])], "body",
-        [value("i", count, []), value("c", flag, []), value("a", FLOAT, [2])],
-        [value("d", flag, []), value("b", FLOAT, [2])],
-    )  # fmt: skip
-    nodes = [
-        node("SequenceConstruct", ["x", "x"], ["s"]),
-        node("ConcatFromSequence", ["s"], ["y"], axis=0),
-        node("Loop", ["n", "", "x"], ["z"], body=body, name="repeat"),
-    ]
-    outputs = {"y": FLOAT, "z": FLOAT}
-    path = written(model_of(nodes, {"x": (FLOAT, [2])}, outputs, {"n": np.int64(2)}))
-    status, out, _ = run(capsys, "check", path)
-    assert status == 1
-    assert "3 nodes not checked ('s' (SequenceConstruct), 'y' (ConcatFromSequence), 'repeat'" in out
-    status, _, err = run(capsys, "run", path, "--random", "1")
-    assert status == 1
-    assert err.count("anydml checks such a node, but does not run it.") == 3
-    assert "Node 's' (SequenceConstruct): SequenceConstruct is for sequences" in err
-    assert "Node 'repeat' (Loop): expected no subgraph" in err

@@ -1,7 +1,12 @@
-"""The node tests of the `onnx` package: each passes, or has one reason why it does not run."""
+"""The node tests of the `onnx` package: each passes, or has one reason why it does not run.
+
+Whatever of them ONNX Runtime's CPU runs, runs here with the same values, except for named cases.
+"""
 
 import warnings
 from collections import Counter
+from ctypes import string_at
+from itertools import repeat
 
 import numpy as np
 import pytest
@@ -39,10 +44,83 @@ def cases():
         return load_model_tests(kind="node")
 
 
+REFUSED = dict.fromkeys(
+    (f"test_qlinearmatmul_{rank}_{kind}_float16"
+     for rank in ("2D", "3D") for kind in ("int8", "uint8")),
+    "QUANTIZED_LINEAR_MATRIX_MULTIPLY has FLOAT32 scales, and the provider registers FLOAT16",
+)  # fmt: skip
+"""Tests that ONNX Runtime's CPU runs and DirectML refuses, with the reason."""
+
+
 def array(value):
     if isinstance(value, onnx.TensorProto):
         return onnx.numpy_helper.to_array(value)
     return np.asarray(value)
+
+
+def given(value):
+    """An input: an array, a sequence or None."""
+    if isinstance(value, list | tuple):
+        return [given(item) for item in value]
+    return value if value is None else array(value)
+
+
+def free_shapes(model, inputs):
+    """The shapes of inputs with free dimensions."""
+    kinds = {item.name: item.type.tensor_type.shape.dim for item in model.graph.input}
+    return {name: value.shape for name, value in inputs.items() if isinstance(value, np.ndarray)
+            if not all(size.HasField("dim_value") for size in kinds[name])}  # fmt: skip
+
+
+def by_onnx_runtime(model, inputs):
+    """The outputs by ONNX Runtime's CPU; None if it cannot run the model."""
+    from building import session
+
+    try:
+        made = session(model)
+        kinds = " ".join(end.type for end in (*made.get_inputs(), *made.get_outputs()))
+        if any(word in kinds for word in ("seq(", "optional(", "map(", "string")):
+            return made.run(None, inputs)
+        feeds = {name: bound(value) for name, value in inputs.items()}
+        return [elements(value) for value in made.run_with_ort_values(None, feeds)]
+    except Exception:  # which have no public base
+        return None
+
+
+def bound(value):
+    """An array for ONNX Runtime, of any type: elements of few bits are packed."""
+    import onnxruntime
+
+    tensor = onnx.numpy_helper.from_array(value)
+    data = np.zeros(value.nbytes, np.uint8)
+    raw = np.frombuffer(tensor.raw_data, np.uint8)
+    data[: raw.size] = raw
+    array = data.view(value.dtype).reshape(value.shape)
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array, tensor.data_type)
+
+
+def elements(value):
+    """The array of a result of ONNX Runtime."""
+    tensor = onnx.TensorProto(data_type=value.element_type(), dims=value.shape())
+    tensor.raw_data = string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return onnx.numpy_helper.to_array(tensor)
+
+
+def same(one, other, case):
+    """Whether results are equal within the tolerance of a test."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other, repeat(case)))
+    if one is None or other is None:
+        return one is other
+    one, other = np.asarray(one), np.asarray(other)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.dtype == object:
+        return one.tolist() == other.tolist()
+    if one.dtype.kind not in "biufc":
+        one, other = one.astype(np.float64), other.astype(np.float64)
+    rtol, atol = max(case.rtol, 1e-5), max(case.atol, 1e-6)
+    return np.allclose(one, other, rtol, atol, equal_nan=True)
 
 
 def outcome(case):
@@ -84,3 +162,32 @@ def test_every_node_test_passes_or_has_one_reason(cases):
     assert found["different"] <= len(DIFFERENT)
     assert found["cpu"] <= 5
     assert sum(found.values()) == len(cases)
+
+
+@pytest.mark.slow
+def test_what_onnx_runtime_runs_has_its_values(cases):
+    pytest.importorskip("onnxruntime")
+    wrong, ran, refused = {}, Counter(), set()
+    for case in cases:
+        names = [item.name for item in case.model.graph.input]
+        for values, reference in case.data_sets:
+            inputs = dict(zip(names, map(given, values), strict=True))
+            expected = by_onnx_runtime(case.model, inputs)
+            if expected is None:
+                continue
+            try:
+                model = dml.read_onnx(case.model, shapes=free_shapes(case.model, inputs))
+                results = [*model.compile(dml.Device("cpu"))(**inputs).values()]
+            except dml.AnyDMLError as error:
+                refused.add(case.name)
+                if case.name not in REFUSED:
+                    wrong[case.name] = str(error)
+                continue
+            ran.update({node.operator for node in model.nodes if node.place == "cpu"})
+            # ONNX's own values count where ONNX Runtime's differ.
+            accepted = expected, [*map(given, reference)]
+            if case.name not in DIFFERENT and not any(same(results, x, case) for x in accepted):
+                wrong[case.name] = results, expected
+    assert not wrong
+    assert refused == REFUSED.keys()
+    assert {"If", "Loop", "Scan", "SequenceMap", "SplitToSequence", "StringConcat"} <= ran.keys()

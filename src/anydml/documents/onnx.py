@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from anydml.onnx.model import OnnxModel
 from anydml.onnx.read import read_file
 from anydml.onnx.report import Report, Unreadable
 from anydml.onnx.restore import graph_of_source
-from anydml.onnx.types import DATA_TYPES, Value, numpy_type
+from anydml.onnx.types import DATA_TYPES, OBJECTS, SEQUENCE, Value, numpy_type
 
 
 class OnnxDocument(Document):
@@ -99,24 +99,24 @@ class OnnxDocument(Document):
         if timing:
             write(f"{durations(what, seconds)}\n")
         for name in model.outputs:
-            array = results[name]
-            write(f"{visible(name)}: {array.dtype.name} {array.shape}\n")
-            write(f"{np.array2string(array, threshold=100)}\n")
+            for line in _lines(name, results[name]):
+                write(f"{line}\n")
         return results
 
     def _write_files(self, results: Arrays) -> None:
+        problems = [
+            f"Output {short_repr(name)}: expected a tensor of numbers for a file, got a {kind}."
+            for name in self.model.outputs if (kind := _kind(results[name])) in OBJECTS
+        ]  # fmt: skip
+        if problems:
+            raise ModelError(*problems)
         folder = output_folder(model_name(self.path), self.limits)
         with Output(folder, own_folder(self.limits), self.limits.overwrite) as output:
             for name, file in file_names(self.model.outputs).items():
                 output.write(f"{file}.npy", npy_pieces(results[name]))
 
     def results_data(self, results: Arrays) -> dict[str, Any]:
-        records = {}
-        for name in self.model.outputs:
-            array = results[name]
-            kind, sizes = array.dtype.name, list(array.shape)
-            records[name] = {"dataType": kind, "sizes": sizes, "values": json_numbers(array)}
-        return {"outputs": records}
+        return {"outputs": {name: _record(results[name]) for name in self.model.outputs}}
 
     def draw(self, level: FeatureLevel) -> str:
         """Draw the nodes; those that DirectML refuses are red."""
@@ -171,12 +171,49 @@ def made_inputs(model: OnnxModel, given: Arrays, seed: int | None) -> Arrays:
 
 
 def _random(value: Value, generator: np.random.Generator) -> Any:
+    if value.type in OBJECTS:
+        raise ModelError(
+            f"Input {value.name!r}: expected --input for a tensor of numbers, got a {value.type}, "
+            "which can be passed from Python (`anydml.read_onnx`)."
+        )
     if value.type not in DATA_TYPES or DATA_TYPES[value.type].bits < 8:
         raise ModelError(f"Input {value.name!r}: expected --input for a tensor of {value.type}.")
     sizes, kind = value.sizes or (), numpy_type(value.type)
     if kind.kind == "f":
         return generator.uniform(-1, 1, sizes).astype(kind)
     return generator.integers(0, 2, sizes).astype(kind)
+
+
+def _kind(value: Any) -> str:
+    """The type of a result, in words."""
+    if not isinstance(value, np.ndarray):
+        return SEQUENCE
+    return "string" if value.dtype == object else value.dtype.name
+
+
+def _lines(name: str, value: Any) -> Iterator[str]:
+    """Describe a result: an array, a sequence, a map, or an optional that is empty."""
+    if isinstance(value, np.ndarray):
+        yield f"{visible(name)}: {_kind(value)} {value.shape}"
+        yield np.array2string(value, threshold=100)
+    elif isinstance(value, list):
+        yield f"{visible(name)}: sequence of {len(value)}"
+        for i, item in enumerate(value):
+            yield from _lines(f"{name}[{i}]", item)
+    else:
+        yield f"{visible(name)}: {visible(repr(value))}"
+
+
+def _record(value: Any) -> Any:
+    """A result as JSON."""
+    if isinstance(value, np.ndarray):
+        sizes = list(value.shape)
+        return {"dataType": _kind(value), "sizes": sizes, "values": json_numbers(value)}
+    if isinstance(value, list):
+        return [_record(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): json_numbers(np.asarray(item))[0] for key, item in value.items()}
+    return value
 
 
 def _is_file(path: Path) -> bool:

@@ -3,17 +3,20 @@
 ONNX Runtime rewrites a model before it assigns nodes to providers. This module makes the rewrites
 that decide where nodes run: it folds constants, removes Identity and Dropout, replaces an If with
 a constant condition by its branch, and expands functions. One pass in the order of the file does
-all of it, because a shape that depends on a constant is known once the constant is.
+all of it, because a shape that depends on a constant is known once the constant is. The nodes in
+bodies of If, Loop and Scan are rewritten alike; a body that runs several times is read again where
+the shapes of its results differ from those of its inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from anydml.core._json import did_you_mean, short_repr
 from anydml.core.errors import ModelError
+from anydml.onnx.control import infer_bodies
 from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed, key_of
 from anydml.onnx.read import Source, check_opsets, constants_of, load_onnx, subgraphs
@@ -32,6 +35,9 @@ _FEW_OPERANDS: Final = 16
 
 _MOST_EXPANSIONS: Final = 50
 """Functions that call each other."""
+
+_MOST_GUESSES: Final = 3
+"""How deep bodies are nested that are read again with other shapes."""
 
 _TOO_DEEP: Final = (
     f"Expected functions that call each other at most {_MOST_EXPANSIONS} deep, got more (or one "
@@ -85,7 +91,7 @@ class _Cleaner:
         self._dims = dict(dims)
         self._schemaless = schemaless
         self._fold = fold
-        self._graph = Graph()
+        self._graph = Graph(functions=source.proto.functions)
         self._schemas: dict[tuple[str, int, str], Any] = {}
         self._functions = {_key(item, item.name): item for item in source.proto.functions}
         self._kept: set[str] = set()
@@ -98,6 +104,8 @@ class _Cleaner:
         self._repeats: dict[str, int] = {}
         self._bodies: dict[Hashable, Any] = {}
         self._inferred: dict[Hashable, Any] = {}
+        self._results: dict[str, list[str]] = {}
+        self._inside = 0
         self._folding = Folding(self._graph.values, source.memory_limit)
 
     def cleaned(self) -> Graph:
@@ -146,8 +154,9 @@ class _Cleaner:
 
         def extent(nodes: Sequence[Any], above: int) -> tuple[int, int]:
             """The nodes that some nodes become, and how deep their functions call each other."""
-            count, depth = sum(map(_weight, nodes)), 0
-            for node in nodes:
+            count, depth = 0, 0
+            for node in _with_inner(nodes):
+                count += _weight(node)
                 key = _key(node, node.op_type)
                 if key in self._functions:
                     if above == _MOST_EXPANSIONS:
@@ -228,7 +237,7 @@ class _Cleaner:
         declared: Mapping[str, Any],
     ) -> None:
         first = next((name for name in proto.output if name), "")
-        label = f"{prefix}{proto.name or first}"
+        label = f"{prefix}/{proto.name or first}" if prefix else proto.name or first
         inputs = []
         for name in proto.input:
             if name and name not in scope:
@@ -251,8 +260,9 @@ class _Cleaner:
             or self._expand(node, scope, opsets, label, depth)
         ):
             return
+        known = self._control(node, scope, opsets, depth) if node.has_subgraphs else None
         node.outputs = [self._define(name, scope, prefix) for name in proto.output]
-        values = self._infer(node, declared)
+        values = self._infer(node, declared, known)
         if self._fold_node(node, values):
             return
         self._graph.nodes.append(node)
@@ -277,7 +287,7 @@ class _Cleaner:
         attributes = {item.name: self._attribute(item, label) for item in proto.attribute}
         return Node(
             label, proto.op_type, domain, version, opset, inputs, list(proto.output), proto,
-            schema, attributes,
+            schema, attributes, opsets, is_inside=self._inside > 0,
         )  # fmt: skip
 
     def _schema(self, operator: str, opset: int, domain: str) -> Any:
@@ -340,17 +350,85 @@ class _Cleaner:
         if condition is None or condition.size != 1:
             return False
         which = "then_branch" if condition.reshape(()).item() else "else_branch"
-        body = node.attributes.get(which)
-        if body is None or len(body.output) != len(node.outputs):
-            raise ModelError(f"Node {short_repr(label)} (If): expected a {which} with its outputs.")
-        inner = dict(scope)
-        for name, value in constants_of(self._source, body).items():
-            value.name = self._define(name, inner, label)
-            self._graph.values[value.name] = value
+        body, inner = self._opened(node, which, (), len(node.outputs), scope)
         self._remove(node, f"its condition is constant: the {which} takes its place")
         self._inline(body.node, [o.name for o in body.output], node.outputs, scope, inner, opsets,
                      label, depth)  # fmt: skip
         return True
+
+    def _opened(
+        self,
+        node: Node,
+        which: str,
+        inputs: Sequence[Value | None] | None,
+        outputs: int,
+        scope: Scope,
+    ) -> tuple[Any, Scope]:
+        """A body of a node, and its names: those around it, its constants and its inputs."""
+        body, inner = node.attributes.get(which), dict(scope)
+        if not isinstance(body, self._onnx.GraphProto):
+            raise ModelError(f"Node {short_repr(node.name)} ({node.title}): expected a {which}.")
+        constants = constants_of(self._source, body)
+        free = [self._declared(item) for item in body.input if item.name not in constants]
+        inputs = free if inputs is None else inputs
+        if (len(free), len(body.output)) != (len(inputs), outputs):
+            raise ModelError(
+                f"Node {short_repr(node.name)} ({node.title}): expected a {which} of {len(inputs)} "
+                f"inputs and {outputs} outputs, got {len(free)} and {len(body.output)}."
+            )
+        for value, given in zip(free, inputs, strict=True):
+            if given is not None and given.type:
+                value.type, value.proto = given.type, given.proto
+                value.shape = value.shape if given.shape is None else given.shape
+        for value in (*constants.values(), *free):
+            value.name = self._define(value.name, inner, node.name)
+            self._graph.values[value.name] = value
+        return body, inner
+
+    def _declared(self, item: Any) -> Value:
+        """A value as a file describes it, with the sizes of free dimensions that are given."""
+        value = value_of(item.name, item.type)
+        if value.shape is not None:
+            value.shape = tuple(
+                self._dims.get(s, s) if isinstance(s, str) else s for s in value.shape
+            )
+        return value
+
+    def _control(
+        self, node: Node, scope: Scope, opsets: Mapping[str, int], depth: int
+    ) -> list[Value]:
+        """Add the nodes of the bodies of a node; its outputs, as far as these tell."""
+        node.captured = list(dict.fromkeys(n for n in _outer_names(node.proto) if n in scope))
+        given = [self._graph.values[name] if name else None for name in node.inputs]
+        node.inputs = [*node.inputs, *(scope[name] for name in node.captured)]
+        results = self._results.setdefault(node.name, [])
+
+        def made(which: str, inputs: Any, outputs: int) -> list[Value]:
+            body, inner = self._opened(node, which, inputs, outputs, scope)
+            names = [item.name for item in body.output]
+            found: Scope = {}
+            self._inside += 1
+            self._inline(body.node, names, names, found, inner, opsets, node.name, depth)
+            self._inside -= 1
+            results.extend(found.values())
+            return [self._graph.values[found[name]] for name in names]
+
+        return infer_bodies(node, given, made, self._mark, self._inside < _MOST_GUESSES)
+
+    def _mark(self) -> Callable[[], None]:
+        """Return a function that undoes what has been added to the graph since."""
+        graph, before = self._graph, (self._expanded, self._source.taken)
+        lists: list[list[Any]] = [graph.nodes, graph.removed, self._problems]
+        sizes, known = [*map(len, lists)], len(graph.values)
+
+        def undo() -> None:
+            self._expanded, self._source.taken = before
+            for items, size in zip(lists, sizes, strict=True):
+                del items[size:]
+            for name in [*graph.values][known:]:
+                del graph.values[name]
+
+        return undo
 
     def _inline(
         self,
@@ -481,7 +559,9 @@ class _Cleaner:
 
     # Types, shapes and constants
 
-    def _infer(self, node: Node, declared: Mapping[str, Any]) -> list[Value]:
+    def _infer(
+        self, node: Node, declared: Mapping[str, Any], control: Sequence[Value] | None
+    ) -> list[Value]:
         operands = [self._graph.values[name] if name else None for name in node.inputs]
         key = key_of(node, operands)
         found = self._inferred.get(key)
@@ -495,19 +575,17 @@ class _Cleaner:
             ModelError
         ) as error:  # the outputs are not known to later nodes, which may be wrong too
             self._problems += error.problems
+        if control:
+            found = [(value.type, value.shape, None, value.proto) for value in control]
         values = []
         for i, name in enumerate(node.outputs):
             known = found[i] if found is not None and i < len(found) else ("", None)
             value = Value(name, *known)
             item = declared.get(node.proto.output[i])
             if item is not None and (not value.type or value.shape is None):
-                other = value_of(name, item.type)
-                value.type = value.type or other.type
+                other = self._declared(item)
+                value.type, value.proto = value.type or other.type, value.proto or other.proto
                 value.shape = other.shape if value.shape is None else value.shape
-                if value.shape is not None:
-                    value.shape = tuple(
-                        self._dims.get(s, s) if isinstance(s, str) else s for s in value.shape
-                    )
             if name:
                 self._graph.values[name] = value
             values.append(value)
@@ -532,13 +610,19 @@ class _Cleaner:
         kept = []
         for node in reversed(self._graph.nodes):
             if any(name in read for name in node.outputs if name):
-                read.update(node.inputs)
-                for graph in subgraphs(node.proto):
-                    read |= _names_read(graph)
+                read.update(node.inputs, self._results.get(node.name, ()))
                 kept.append(node)
             else:
                 self._remove(node, "nothing reads its outputs")
         self._graph.nodes = kept[::-1]
+
+
+def _with_inner(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Yield nodes, and those in their bodies."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node) if node.attribute else ():
+            yield from _with_inner(graph.node)
 
 
 def _weight(node: Any) -> int:
@@ -603,9 +687,15 @@ def _in_order(nodes: Sequence[Any]) -> Iterator[Any]:
                 yield nodes[i]
 
 
-def _outer_names(node: Any) -> Iterable[str]:
-    """All names that subgraphs of a node read."""
-    return chain(*map(_names_read, subgraphs(node))) if node.attribute else ()
+def _outer_names(node: Any) -> Iterator[str]:
+    """Yield the names that bodies of a node read of the graphs around it."""
+    for graph in subgraphs(node) if node.attribute else ():
+        own = {item.name for item in (*graph.input, *graph.initializer)}
+        own.update(item.values.name for item in graph.sparse_initializer)
+        own.update(name for inner in graph.node for name in inner.output)
+        read = (chain(inner.input, _outer_names(inner)) for inner in graph.node)
+        results = (item.name for item in graph.output)
+        yield from (name for name in chain(*read, results) if name not in own)
 
 
 def _names_read(graph: Any) -> set[str]:

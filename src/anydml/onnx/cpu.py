@@ -20,6 +20,7 @@ from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import tensor_of, type_of
 from anydml.onnx.table import operand_names
 from anydml.onnx.types import (
+    OBJECTS,
     SEQUENCE,
     Array,
     Value,
@@ -33,6 +34,9 @@ from anydml.onnx.types import (
 from anydml.onnx.verdict import Judged
 
 _CODE: Final = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : | node with name ''")
+_TENSOR: Final = re.compile(r"tensor\((?!string).*\)")
+"""The types of values that are bytes."""
+
 _LONGEST: Final = 1000
 """Characters of a message of ONNX Runtime."""
 
@@ -57,9 +61,13 @@ def refuse_without_kernel(judged: Iterable[Judged], graph: Graph) -> None:
     for item in judged:
         node = item.node
         values = [graph.values[name] if name else None for name in node.inputs]
-        known = all(value is None or value.type not in ("", SEQUENCE) for value in values)
-        if known and item.is_on_cpu and not node.has_subgraphs:
-            alike = waiting.setdefault((node.domain, node.opset), {})
+        if node.has_subgraphs and node.is_inside:  # as a part of the node whose body it is in
+            continue
+        known = all(value is None or value.type not in ("", SEQUENCE) or value.proto is not None
+                    for value in values)  # fmt: skip
+        if known and item.is_on_cpu:
+            own = id(node) if node.has_subgraphs else 0
+            alike = waiting.setdefault((node.domain, node.opset, own), {})
             alike.setdefault(key_of(node, values) or id(node), []).append(item)
     if not waiting or not is_available():
         return
@@ -70,7 +78,7 @@ def refuse_without_kernel(judged: Iterable[Judged], graph: Graph) -> None:
         nodes = [(items[0].node, [graph.values.get(name) for name in items[0].node.inputs])
                  for items in group]  # fmt: skip
         try:
-            _session(nodes, lambda value: value.data is not None, thorough=False)
+            _session(nodes, _is_small_constant, graph.functions, thorough=False)
         except Exception as error:  # ONNX Runtime's exceptions have no public base
             half = len(group) // 2
             groups += [group[half:], group[:half]] if half else []
@@ -95,6 +103,10 @@ def _groups(alike: Sequence[list[Judged]], graph: Graph) -> Iterable[list[list[J
     yield small
 
 
+def _is_small_constant(value: Value) -> bool:
+    return value.data is not None and value.data.nbytes < _LARGE
+
+
 def _message(error: Exception) -> str:
     """The message of an exception of ONNX Runtime on one line, without what begins each."""
     return visible(_CODE.sub("", " ".join(str(error).split()))[:_LONGEST])
@@ -103,6 +115,7 @@ def _message(error: Exception) -> str:
 def _session(
     nodes: Sequence[tuple[Node, Sequence[Value | None]]],
     is_constant: Callable[[Value], bool],
+    functions: Iterable[Any],
     thorough: bool,
 ) -> Any:
     """A session of nodes that are not connected; names of the tensors of several have a prefix."""
@@ -115,24 +128,30 @@ def _session(
         proto = graph.node.add()
         proto.CopyFrom(node.proto)
         proto.name = ""
-        del proto.input[:], proto.output[:]
-        proto.input.extend(name and f"{prefix}{name}" for name in operand_names(node))
-        proto.output.extend(name and f"{prefix}{name}" for name in node.outputs)
-        for value in {value.name: value for value in inputs if value is not None}.values():
-            name = f"{prefix}{value.name}"
+        names = [name and f"{prefix}{name}" for name in _names(node)]
+        if not node.has_subgraphs:
+            del proto.input[:], proto.output[:]
+            proto.input.extend(names)
+            proto.output.extend(name and f"{prefix}{name}" for name in node.outputs)
+        for name, value in dict(zip(names, inputs, strict=False)).items():
+            if value is None:
+                continue
             if is_constant(value):
                 tensor = graph.initializer.add()
                 tensor.CopyFrom(tensor_of(value, onnx))
                 tensor.name = name
             else:
-                known = value if not thorough else Value("", value.type)
+                keep = node.has_subgraphs or not thorough
+                known = value if keep else Value("", value.type, proto=value.proto)
                 graph.input.append(onnx.helper.make_value_info(name, type_of(known)))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
     first = nodes[0][0]
-    opsets = [onnx.helper.make_opsetid(first.domain, first.opset)]
-    if first.domain:
-        opsets.append(onnx.helper.make_opsetid("", 17))
-    model = onnx.helper.make_model(graph, opset_imports=opsets)
+    opsets = {"": 17, first.domain: first.opset}
+    if first.has_subgraphs:
+        opsets |= first.opsets
+    imports = [onnx.helper.make_opsetid(*item) for item in opsets.items()]
+    calls = functions if first.has_subgraphs else ()
+    model = onnx.helper.make_model(graph, opset_imports=imports, functions=calls)
     model.ir_version = min(model.ir_version, 10)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -145,8 +164,13 @@ def _session(
     )
 
 
+def _names(node: Node) -> list[str]:
+    """The names of a node's inputs in a model of its own: those that its bodies know."""
+    return [*node.proto.input, *node.captured] if node.has_subgraphs else operand_names(node)
+
+
 class CpuNode:
-    """One node as a model of its own.
+    """One node as a model of its own, with its bodies.
 
     Parameters
     ----------
@@ -156,40 +180,55 @@ class CpuNode:
         Its inputs in a run.
     constants : collection of str
         Names of values that are the same in every run.
+    functions : iterable of onnx.FunctionProto
+        Functions that nodes of its bodies may call.
     """
 
     def __init__(
-        self, node: Node, inputs: Sequence[Value | None], constants: Collection[str]
+        self,
+        node: Node,
+        inputs: Sequence[Value | None],
+        constants: Collection[str],
+        functions: Iterable[Any],
     ) -> None:
-        self._names = {
-            value.name for value in inputs if value is not None and value.name not in constants
-        }
+        self._names = [
+            "" if value is None or value.name in constants else name
+            for name, value in zip(_names(node), inputs, strict=False)
+        ]
         self._label = f"Node {short_repr(node.name)} ({node.title})"
         self._outputs = list(node.outputs)
         try:
             self._session = _session(
-                [(node, inputs)], lambda value: value.name in constants, thorough=True
+                [(node, inputs)], lambda value: value.name in constants, functions, thorough=True
             )
         except AnyDMLError:
             raise
         except Exception as error:
             raise ModelError(f"{self._label}: ONNX Runtime refuses it: {_message(error)}") from None
+        ends = (*self._session.get_inputs(), *self._session.get_outputs())
+        self._has_objects = any(not _TENSOR.fullmatch(end.type) for end in ends)
 
-    def __call__(self, inputs: Sequence[Value | None]) -> list[Array]:
+    def __call__(self, inputs: Sequence[Value | None]) -> list[Any]:
         """The outputs for some inputs."""
-        feeds = {v.name: _ort_value(v) for v in inputs if v is not None and v.name in self._names}
+        pairs = zip(self._names, inputs, strict=False)
+        feeds = {name: _ort_value(value) for name, value in pairs if name and value is not None}
         try:
-            found = iter(self._session.run_with_ort_values(None, feeds))
+            if self._has_objects:
+                found = iter(self._session.run(None, feeds))
+            else:
+                found = map(_array, self._session.run_with_ort_values(None, feeds))
+            return [next(found) if name else np.empty(0) for name in self._outputs]
         except Exception as error:
             message = _message(error)
             raise ModelError(f"{self._label}: ONNX Runtime fails: {message}") from None
-        return [_array(next(found)) if name else np.empty(0) for name in self._outputs]
 
 
 def _ort_value(value: Value) -> Any:
     """The elements of a value for ONNX Runtime, of any type."""
     from onnxruntime import OrtValue
 
+    if value.type in OBJECTS:
+        return value.data
     assert value.data is not None
     data, sizes = np.asarray(value.data, order="C"), value.sizes or ()
     if is_plain(value.type):

@@ -20,7 +20,7 @@ from anydml.onnx.nodes import Graph, Removed
 from anydml.onnx.partition import Partition, partitions
 from anydml.onnx.read import Source, read_bytes, read_file, read_proto
 from anydml.onnx.table import infer_without_schema
-from anydml.onnx.types import NO_NUMBERS, Value
+from anydml.onnx.types import OBJECTS, SEQUENCE, Value
 from anydml.onnx.verdict import Judged, judge
 from anydml.ops._descriptor import Descriptor
 
@@ -138,9 +138,12 @@ class OnnxModel:
         return tuple(self.graph.outputs)
 
     def names(self) -> list[str]:
-        """The names of all tensors that nodes compute, then further outputs."""
-        found = [name for item in self.graph.nodes for name in item.outputs if name]
-        return list(dict.fromkeys((*found, *self.outputs)))
+        """The names of all tensors of numbers that nodes compute, then further outputs."""
+        nodes = (node for node in self.graph.nodes if not node.is_inside)
+        found = {name: name for node in nodes for name in node.outputs if name}
+        kinds = {name: self.graph.values[unique].type
+                 for name, unique in (found | self.graph.outputs).items()}  # fmt: skip
+        return [name for name, kind in kinds.items() if kind not in OBJECTS]
 
     def producer(self, name: str) -> str:
         """The node that computes a tensor, as ``node 'conv1' (Conv)``; empty if none does."""
@@ -162,16 +165,15 @@ class OnnxModel:
             if value.shape is not None
             else f"input {short_repr(value.name)} has no shape"
             for value in self.graph.inputs
-            if value.sizes is None
+            if value.sizes is None and value.type != SEQUENCE
         ]
 
     def input_problems(self) -> list[str]:
         """List why no arrays can be bound to the inputs, and what to do."""
         free = [f"{text[0].upper()}{text[1:]}." for text in self.free_dimensions()]
         hint = [f"Give {self.size_options()} (dims= or shapes=)."] if free else []
-        types = [f"Input {short_repr(value.name)}: expected a tensor of numbers, got "
-                 f"{value.type or 'none'}." for value in self.graph.inputs
-                 if value.type in NO_NUMBERS]  # fmt: skip
+        types = [f"Input {short_repr(value.name)}: expected a type of ONNX, got none."
+                 for value in self.graph.inputs if not value.type]  # fmt: skip
         return [*free, *hint, *types]
 
     @cached_property
@@ -183,7 +185,8 @@ class OnnxModel:
 
     def size_options(self) -> str:
         """The options that give free dimensions sizes, as ``--dim batch=1 or --shape x=1,3``."""
-        waiting = [value for value in self.graph.inputs if value.sizes is None]
+        waiting = [value for value in self.graph.inputs
+                   if value.sizes is None and value.type != SEQUENCE]  # fmt: skip
         shapes = [(value.name, value.shape or (None, 3, 224, 224)) for value in waiting]
         names = {size: None for _, shape in shapes for size in shape if isinstance(size, str)}
         dims = " ".join(f"--dim {shlex.quote(f'{name}=1')}" for name in names)

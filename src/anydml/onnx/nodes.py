@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -29,9 +29,16 @@ class Node:
     opset : int
         The version of the domain in the model.
     inputs, outputs : list of str
-        Names of values; empty for one that is left out.
+        Names of values; empty for one that is left out. What bodies read of the graphs around
+        them are further inputs.
     proto : onnx.NodeProto
         The message; its inputs and outputs may have other names.
+    opsets : mapping of str to int
+        The versions of all domains, for the bodies.
+    captured : list of str
+        The names in the bodies of the further inputs.
+    is_inside : bool
+        Whether the node is part of a body.
     """
 
     name: str
@@ -44,6 +51,9 @@ class Node:
     proto: Any
     schema: Any
     attributes: dict[str, Any]
+    opsets: Mapping[str, int]
+    captured: list[str] = field(default_factory=list)
+    is_inside: bool = False
 
     @property
     def title(self) -> str:
@@ -99,13 +109,16 @@ class Graph:
     outputs : dict of str to str
         The name of each output in the file, and of the value that it is.
     nodes : list of Node
-        In an order in which every node follows those that it reads.
+        In an order in which every node follows those that it reads; those of a body precede the
+        node that has it.
     values : dict of str to Value
         By name.
     removed : list of Removed
         What the clean-up removed.
     described : dict
         The operators of nodes, by keys that those that are alike share.
+    functions : sequence of onnx.FunctionProto
+        The functions of the model, which nodes of bodies may call.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -114,5 +127,6 @@ class Graph:
     values: dict[str, Value] = field(default_factory=dict)
     removed: list[Removed] = field(default_factory=list)
     described: dict[Hashable, Any] = field(default_factory=dict)
+    functions: Sequence[Any] = ()
     names: dict[str, str] = field(default_factory=dict)
     """For a name of the file that the clean-up replaced, the value that it is."""

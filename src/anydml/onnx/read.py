@@ -75,7 +75,7 @@ class Source:
         """The value of a TensorProto; every size is checked before memory is allocated."""
         name, shape = type_name(tensor.data_type), tuple(tensor.dims)
         if name == "string":
-            return Value(tensor.name, name, shape)
+            return self._strings(tensor, shape, label)
         bits = _BITS.get(name)
         if bits is None:
             raise ModelError(f"{label}: expected a tensor type of ONNX, got {tensor.data_type}.")
@@ -92,6 +92,18 @@ class Source:
             return Value(tensor.name, name, shape, np.frombuffer(data, np.uint8))
         array = np.frombuffer(data, _STORED[name].newbyteorder("<")).reshape(shape)
         return Value(tensor.name, name, shape, array.astype(_STORED[name], copy=False))
+
+    def _strings(self, tensor: Any, shape: tuple[int, ...], label: str) -> Value:
+        texts = tensor.string_data
+        count, _ = self._take(shape, 0, label)
+        self._take((sum(map(len, texts)),), 8, label)
+        if len(texts) != count:
+            raise ModelError(f"{label}: expected {count} strings for {shape}, got {len(texts)}.")
+        try:
+            data = np.array([text.decode() for text in texts], object).reshape(shape)
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{label}: expected strings in UTF-8: {error}.") from None
+        return Value(tensor.name, "string", shape, data)
 
     def _take(self, shape: tuple[int, ...], bits: int, label: str) -> tuple[int, int]:
         """The elements and bytes of a constant, which is counted."""

@@ -25,6 +25,10 @@ _LATER: Final = (
     "ONNX Runtime fuses further operators after it has placed the nodes (activations, GELU, "
     "attention, quantized pairs); this changes rounding, and is not imitated"
 )
+_BODIES: Final = (
+    "nodes of bodies are judged one by one, with the shapes of the values around them; a run "
+    "leaves a node with bodies to ONNX Runtime on the CPU as a whole"
+)
 _MOST_NAMES: Final = 3
 
 _WAITING: Final = ("shape_not_known", "input_not_constant", "shape_arithmetic", "no_operator")
@@ -104,7 +108,7 @@ class Report:
             more = ", …" if len(names) > _MOST_NAMES else ""
             found.append(
                 f"{counted(len(names), 'node')} not checked ({', '.join(names[:_MOST_NAMES])}{more}"
-                "): their shapes, constants or bodies are not known, so no feature level is"
+                "): their shapes or constants are not known, so no feature level is"
             )
         problems = [*self.model.input_problems(), *self.model.memory_problems]
         found += [text.removesuffix(".") for text in problems]
@@ -167,6 +171,8 @@ class Report:
                 yield _other_machines(lowest)
         elif not self.unchecked and not self.good:
             yield "No feature level accepts the model"
+        if any(item.node.is_inside for item in self.judged):
+            yield f"Note: {_BODIES}."
         yield f"Note: {_LATER}."
 
     def as_json(self) -> dict[str, Any]:

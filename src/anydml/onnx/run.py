@@ -27,6 +27,7 @@ from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import infer, node_errors
 from anydml.onnx.table import infer_without_schema
 from anydml.onnx.types import (
+    SEQUENCE,
     Array,
     Value,
     is_plain,
@@ -40,9 +41,8 @@ from anydml.onnx.verdict import Judged, lower_node, tensor_desc
 if TYPE_CHECKING:
     from anydml.onnx.model import OnnxModel
 
-Arrays = dict[str, Array]
-
-_ONLY_CHECKED: Final = "anydml checks such a node, but does not run it."
+Arrays = dict[str, Any]
+"""Arrays by name; a sequence is a list, a map a dict, and an empty optional None."""
 
 
 class CompiledModel:
@@ -80,7 +80,8 @@ class CompiledModel:
     def _unique(self, name: str) -> str:
         unique = self._graph.names.get(name, name)
         unique = self._graph.outputs.get(name, unique)
-        if unique not in self._graph.values:
+        inside = [node for node in self._graph.nodes if node.is_inside]
+        if unique not in self._graph.values or any(unique in node.outputs for node in inside):
             raise ModelError(f"outputs: expected names of tensors of the model, got {name!r}.")
         return unique
 
@@ -88,21 +89,16 @@ class CompiledModel:
         problems = self._model.input_problems()
         for item in judged:
             problems += item.problems
-            if item.is_on_cpu:
-                if item.node.has_subgraphs:
-                    need = "a constant condition" if item.node.operator == "If" else "no subgraph"
-                    problems.append(f"{item.label}: expected {need}; {_ONLY_CHECKED}")
-                elif item.code == "not_a_tensor":
-                    problems.append(f"{item.label}: {item.reason}; {_ONLY_CHECKED}")
-                elif not is_available():
-                    problems.append(
-                        f"{item.label} runs on the CPU: {item.reason}. Install ONNX Runtime with "
-                        "`pip install 'anydml[onnxruntime]'`."
-                    )
+            if item.is_on_cpu and not item.node.is_inside and not is_available():
+                problems.append(
+                    f"{item.label} runs on the CPU: {item.reason}. Install ONNX Runtime with "
+                    "`pip install 'anydml[onnxruntime]'`."
+                )
         if problems:
             raise ModelError(*problems)
 
     def _plan(self, judged: Sequence[Judged]) -> list[Callable[[Arrays], None]]:
+        judged = [item for item in judged if not item.node.is_inside]
         member = [
             item.on_device and item.static and bool(item.row and item.row.lower)
             and item.node.operator not in _FINISH
@@ -149,16 +145,17 @@ class CompiledModel:
         names = {**self._graph.outputs, **self._wanted}
         return {name: self._result(unique, arrays) for name, unique in names.items()}
 
-    def _result(self, unique: str, arrays: Arrays) -> Array:
+    def _result(self, unique: str, arrays: Arrays) -> Any:
         value = self._graph.values[unique]
-        found = arrays.get(unique, value.data)
-        if found is None:
+        found: Any = arrays.get(unique, value.data)
+        if found is None and unique not in arrays:
             raise ModelError(
                 f"Output {short_repr(unique)}: expected a tensor that a node computes."
             )
         if value.data is not None and not is_plain(value.type):
             found = unpacked(found, value.type, numpy_type(value.type), value.sizes or ())
-        return np.array(found) if value.data is not None or unique in self._model.inputs else found
+        shared = value.data is not None or unique in self._model.inputs
+        return np.array(found) if shared and isinstance(found, np.ndarray) else found
 
     def _bound(self, inputs: Mapping[str, Any]) -> Arrays:
         expected = self._model.inputs
@@ -172,7 +169,12 @@ class CompiledModel:
         for name, value in expected.items():
             if name not in inputs:
                 raise BindingError(f"{name}: expected an array, got none")
+            if value.type == SEQUENCE:
+                arrays[name] = _object(inputs[name], name)
+                continue
             array = _array(inputs[name], name)
+            if value.type == "string" and array.dtype.kind in "UT":
+                array = array.astype(object)
             expected_type = numpy_type(value.type)
             if array.dtype != expected_type:
                 raise BindingError(
@@ -182,6 +184,13 @@ class CompiledModel:
                 raise BindingError(f"{name}: expected shape {value.sizes}, got {array.shape}")
             arrays[name] = array
         return arrays
+
+
+def _object(value: Any, name: str) -> Any:
+    """A sequence, an optional or a map that a caller binds."""
+    if isinstance(value, list | tuple):
+        return [_object(item, f"{name}[{i}]") for i, item in enumerate(value)]
+    return value if value is None or isinstance(value, dict) else _array(value, name)
 
 
 def _array(value: Any, name: str) -> Array:
@@ -264,7 +273,7 @@ class _NodeStep:
             if name:
                 arrays[name] = array
 
-    def _infer(self, inputs: Sequence[Value | None]) -> list[tuple[str, Any]]:
+    def _infer(self, inputs: Sequence[Value | None]) -> list[tuple[Any, ...]]:
         node, proto = self._item.node, self._model.source.proto
         with node_errors(node.name, node.title):
             return infer(node, inputs, infer_without_schema, proto.ir_version) or []
@@ -282,14 +291,21 @@ class _NodeStep:
     def _value(self, name: str, arrays: Arrays) -> Value:
         value = self._model.graph.values[name]
         array = arrays.get(name, value.data)
-        assert array is not None
+        if value.type == SEQUENCE or not isinstance(array, np.ndarray):
+            return Value(name, SEQUENCE, None, array, value.proto)
         kind = value.type or type_name(load_onnx().helper.np_dtype_to_tensor_dtype(array.dtype))
         return Value(name, kind, array.shape if name in arrays else value.sizes, array)
 
-    def _on_cpu(self, inputs: Sequence[Value | None]) -> list[Array]:
+    def _on_cpu(self, inputs: Sequence[Value | None]) -> list[Any]:
         if self._cpu is None:
-            constants = {n for n, v in self._model.graph.values.items() if v.data is not None}
-            self._cpu = CpuNode(self._item.node, inputs, constants)
+            graph = self._model.graph
+            constants = {name for name, value in graph.values.items() if value.data is not None}
+            given = inputs
+            if self._item.node.has_subgraphs:  # bodies need the shapes that all runs have
+                given = [value and (graph.values[value.name] if graph.values[value.name].type
+                                    else Value(value.name, value.type, proto=value.proto))
+                         for value in inputs]  # fmt: skip
+            self._cpu = CpuNode(self._item.node, given, constants, graph.functions)
         return self._cpu(inputs)
 
     def _on_device(self, inputs: Sequence[Value | None]) -> list[Array]:

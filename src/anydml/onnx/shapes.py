@@ -28,15 +28,17 @@ _DATA_ELEMENTS: Final = 1024
 
 def infer(
     node: Node, operands: Sequence[Value | None], schemaless: Any, ir_version: int = 0
-) -> list[tuple[str, Any]] | None:
-    """The type and shape of each output of a node; None or less if they are not known.
+) -> list[tuple[Any, ...]] | None:
+    """What each output of a node is, as fields of a `Value` behind the name.
+
+    None or less if they are not known.
 
     Raises
     ------
     ModelError
         The inputs do not fit the operator.
     """
-    found: list[tuple[str, Any]] | None = schemaless(node, operands)
+    found: list[tuple[Any, ...]] | None = schemaless(node, operands)
     if found is not None or node.schema is None:
         _refuse_negative(node, found or ())
         return found
@@ -52,13 +54,13 @@ def infer(
     for name, value in zip(node.proto.input, operands, strict=True):
         if value is None:
             continue
-        if not value.type or value.type == SEQUENCE:
+        if not value.type or (value.type == SEQUENCE and value.proto is None):
             return []
         types[name] = type_of(value)
         # The `onnx` package is too strict with these: ranges of rank 1, and places out of range.
         strict = {"Range": value.shape != (), "OneHot": name == node.proto.input[0]}
-        small = value.data is not None and value.data.size <= _DATA_ELEMENTS
-        if small and not strict.get(node.operator):
+        known = None if value.type == SEQUENCE else value.data
+        if known is not None and known.size <= _DATA_ELEMENTS and not strict.get(node.operator):
             data[name] = tensor_of(value, onnx)
 
     try:
@@ -78,7 +80,7 @@ def infer(
     if not node.domain and node.operator in _CORRECTED:
         for value in values:
             value.shape = _CORRECTED[node.operator](node, operands, value)
-    found = [(value.type, value.shape) for value in values]
+    found = [(value.type, value.shape, None, value.proto) for value in values]
     _refuse_negative(node, found)
     return found
 
@@ -118,8 +120,8 @@ def _refuse_unbounded(node: Node, operands: Sequence[Value | None]) -> None:
         )
 
 
-def _refuse_negative(node: Node, found: Sequence[tuple[str, Any]]) -> None:
-    for _, shape in found:
+def _refuse_negative(node: Node, found: Sequence[tuple[Any, ...]]) -> None:
+    for _, shape, *_ in found:
         if any(isinstance(size, int) and size < 0 for size in shape or ()):
             raise ModelError(
                 f"Node {short_repr(node.name)} ({node.title}): expected sizes of at least 0, got "
@@ -330,7 +332,7 @@ def value_of(name: str, proto: Any) -> Value:
         return Value(name)
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":
-        return Value(name, SEQUENCE if kind else "")
+        return Value(name, SEQUENCE, proto=proto) if kind else Value(name)
     tensor = proto.tensor_type
     shape: tuple[int | str | None, ...] | None = None
     if tensor.HasField("shape"):
@@ -344,7 +346,7 @@ def value_of(name: str, proto: Any) -> Value:
 
 def type_of(value: Value) -> Any:
     """The TypeProto of a value, which others of its type and shape share."""
-    return _type_proto(value.type, value.shape)
+    return _type_proto(value.type, value.shape) if value.proto is None else value.proto
 
 
 @lru_cache(1024)
@@ -355,6 +357,9 @@ def _type_proto(name: str, shape: tuple[int | str | None, ...] | None) -> Any:
 def tensor_of(value: Value, onnx: Any) -> Any:
     """The TensorProto of a constant."""
     assert value.data is not None
+    if value.type == "string":
+        texts = value.data.reshape(-1).tolist()
+        return onnx.helper.make_tensor(value.name, type_number("string"), value.sizes or (), texts)
     data = packed(value.data, value.type).tobytes()
     return onnx.helper.make_tensor(
         value.name, type_number(value.type), value.sizes or (), data, raw=True

@@ -41,7 +41,10 @@ _SMALL: Final = 1024
 SEQUENCE: Final = "sequence"
 """The type name of a value that is not a tensor: a sequence, an optional or a map."""
 
-NO_NUMBERS: Final = ("", "string", SEQUENCE)
+OBJECTS: Final = ("string", SEQUENCE)
+"""The type names of values that are no numbers."""
+
+NO_NUMBERS: Final = ("", *OBJECTS)
 """The type names of values that are not known to be tensors of numbers."""
 
 
@@ -62,8 +65,8 @@ def is_plain(name: str) -> bool:
 
 def numpy_type(name: str) -> np.dtype[Any]:
     """The type of arrays of a tensor type; of `ml_dtypes` for a type that NumPy lacks."""
-    if name == "bool":
-        return np.dtype(np.bool_)
+    if name in ("bool", "string"):
+        return np.dtype(np.bool_ if name == "bool" else object)
     if is_plain(name):
         return DATA_TYPES[name].numpy
     if name in ("c64", "c128"):
@@ -123,12 +126,15 @@ class Value:
         Integers, and for a free dimension its name or None; None if not even the rank is known.
     data : ndarray or None
         The elements, if they are constant.
+    proto : onnx.TypeProto or None
+        The type of a value that is not a tensor.
     """
 
     name: str
     type: str = ""
     shape: tuple[int | str | None, ...] | None = None
     data: Array | None = None
+    proto: Any = None
 
     @property
     def sizes(self) -> Shape | None:
@@ -145,7 +151,9 @@ class Value:
         Read it when the value is complete.
         """
         data = self.data
-        if data is not None and data.size <= _SMALL:
+        if self.proto is not None:
+            return self.type, self.proto.SerializeToString(deterministic=True)
+        if data is not None and data.size <= _SMALL and data.dtype != object:
             return self.type, self.shape, data.tobytes()
         return self.type, self.shape, None if data is None else id(data)
 

@@ -26,7 +26,7 @@ from anydml.onnx.nodes import CONTROL, Graph, Node, key_of
 from anydml.onnx.read import load_onnx
 from anydml.onnx.rows import Row
 from anydml.onnx.table import HOST, SHADERS, formals, row_of, version_of
-from anydml.onnx.types import DATA_TYPES, NO_NUMBERS, SEQUENCE, Value
+from anydml.onnx.types import DATA_TYPES, NO_NUMBERS, OBJECTS, Value
 from anydml.ops._descriptor import Descriptor
 
 Place = Literal["graph", "alone", "cpu", "refused"]
@@ -149,6 +149,8 @@ def _is_checked(item: Judged, graph: Graph) -> bool:
         return True
     if item.on_device:
         return item.static
+    if item.code in ("control_flow", "not_a_tensor"):  # on the CPU, whatever the shapes are
+        return True
     values = [graph.values[name] for name in (*item.node.inputs, *item.node.outputs) if name]
     row = row_of(item.node)
     read = row.constants_at(item.node.version) if row is not None else ()
@@ -156,7 +158,6 @@ def _is_checked(item: Judged, graph: Graph) -> bool:
     return (
         all(value.sizes is not None and value.type not in NO_NUMBERS for value in values)
         and all(graph.values[name].data is not None for name in decides)
-        and not item.node.has_subgraphs
         and item.code != "does_not_fit"
     )
 
@@ -253,7 +254,7 @@ def _without_elements(
     if not node.domain and node.operator in HOST:
         return f"{node.operator} is for sequences and optionals, not for tensors", "not_a_tensor"
     for value in (*inputs, *outputs):
-        if value is not None and value.type in ("string", SEQUENCE):
+        if value is not None and value.type in OBJECTS:
             return f"{value.name!r} is a {value.type}, not a tensor of numbers", "not_a_tensor"
     return "", ""
 
