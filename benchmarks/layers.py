@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 import anydml as dml
+from benchmarks import networks
 from benchmarks.jobs import Array
 from benchmarks.measure import Contestant
 from benchmarks.networks import Close, session
@@ -60,18 +61,8 @@ class Layers(Protocol):
         """UINT8 as floats."""
 
 
-class Ours:
+class Ours(networks.Anydml):
     """Layers of a graph under construction."""
-
-    def __init__(self) -> None:
-        self.graph = dml.GraphBuilder()
-        self.weights: dict[str, Array] = {}
-
-    def _weight(self, array: Array) -> Any:
-        name = f"w{len(self.weights)}"
-        self.weights[name] = array
-        kind: Any = array.dtype.name.upper()
-        return self.graph.input(name, dml.TensorDesc(kind, array.shape, flags="OWNED_BY_DML"))
 
     def _repeated(self, array: Array, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         return self.graph.reinterpret(self._weight(array), sizes=sizes, strides=strides)
@@ -95,9 +86,6 @@ class Ours:
         return self.graph.max_pooling(
             x, window_size=(3, 3), strides=(2, 2), start_padding=(1, 1), end_padding=(1, 1)
         )
-
-    def mean(self, x: Any) -> Any:
-        return self.graph.reduce(x, function="AVERAGE", axes=(2, 3))
 
     def dense(self, x: Any, weights: Array, bias: Array, gelu: bool = False) -> Any:
         _, _, rows, size = x.sizes
@@ -164,26 +152,8 @@ class Ours:
         return self.graph.dequantize_linear(x, *parameters, output_data_type="FLOAT32")
 
 
-class Onnx:
+class Onnx(networks.Onnx):
     """Layers as nodes of ONNX, as a person writes them."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.weights: list[Any] = []
-
-    def _add(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        from onnx import helper
-
-        name = f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
-        return name
-
-    def _weight(self, array: Any) -> str:
-        from onnx import numpy_helper
-
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
 
     def normalized(self, x: Any, weights: Array, numbers: Array, stride: int, relu: bool) -> Any:
         pads = [weights.shape[2] // 2] * 4
@@ -198,9 +168,6 @@ class Onnx:
 
     def pool(self, x: Any) -> Any:
         return self._add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-
-    def mean(self, x: Any) -> Any:
-        return self._add("GlobalAveragePool", x)
 
     def dense(self, x: Any, weights: Array, bias: Array, gelu: bool = False) -> Any:
         product = self._add("MatMul", x, self._weight(weights))

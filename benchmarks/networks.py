@@ -96,8 +96,8 @@ class Anydml:
     def _weight(self, array: Array) -> Any:
         name = f"w{len(self.weights)}"
         self.weights[name] = array
-        desc = dml.TensorDesc("FLOAT32", array.shape, flags="OWNED_BY_DML")
-        return self.graph.input(name, desc)
+        kind: Any = array.dtype.name.upper()
+        return self.graph.input(name, dml.TensorDesc(kind, array.shape, flags="OWNED_BY_DML"))
 
     def convolution(
         self, x: Any, weights: Array, bias: Array, stride: int, padding: int, groups: int
@@ -158,7 +158,7 @@ class _PyTorch:
         return self._add(lambda *tensors: torch.cat(tensors, 1), x, y)
 
 
-class _Onnx:
+class Onnx:
     """Nodes on tensors by name."""
 
     def __init__(self) -> None:
@@ -172,11 +172,11 @@ class _Onnx:
         self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
 
-    def _weight(self, array: Array) -> str:
+    def _weight(self, array: Any) -> str:
         from onnx import numpy_helper
 
         name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(array, name))
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
     def convolution(
@@ -262,7 +262,7 @@ def contestants(
         network(steps, 0)
         found.append(Contestant("PyTorch", "", lambda: steps.run(tensor), single))
     if find_spec("onnxruntime") and find_spec("onnx"):
-        nodes = _Onnx()
+        nodes = Onnx()
         output = network(nodes, "x")
         onnx = session(nodes.nodes, ["x"], output, sizes, nodes.weights, threads)
         found.append(
