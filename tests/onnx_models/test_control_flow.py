@@ -337,11 +337,32 @@ def test_nodes_of_bodies_are_checked_with_the_shapes_around_them():
     assert not read.graphs
 
 
-@pytest.mark.parametrize("wrap", [loop, lambda nodes: branches([node("Abs", ["x"], ["b"])], nodes)])
-def test_a_node_of_a_body_that_is_wrong_is_named(wrap):
-    model = model_of([wrap(top_k())], {"x": [2, 4], **COUNT, **FLAG}, {"y": FLOAT})
-    with pytest.raises(dml.ModelError, match=r"(loop|if)/top.*less than the requested k elements"):
+def test_a_node_of_a_body_that_is_wrong_is_named():
+    model = model_of([loop(top_k())], {"x": [2, 4], **COUNT}, {"y": FLOAT})
+    with pytest.raises(dml.ModelError, match=r"loop/top.*less than the requested k elements"):
         dml.read_onnx(model)
+
+
+def test_a_node_of_a_branch_that_fits_no_sizes_is_named():
+    wrong = [node("MatMul", ["x"], ["b"], name="product")]
+    model = model_of([branches([node("Abs", ["x"], ["b"])], wrong)], {"x": [2, 4], **FLAG},
+                     {"y": FLOAT})  # fmt: skip
+    with pytest.raises(dml.ModelError, match="if/product"):
+        dml.read_onnx(model)
+
+
+@pytest.mark.parametrize("wrong", ["TopK", "MatMul"])
+def test_a_branch_that_is_not_taken_need_not_fit_the_sizes(wrong):
+    weights = {"w": np.ones((3, 4), np.float32)}
+    other = top_k("x") if wrong == "TopK" else [node("MatMul", ["x", "w"], ["b"])]
+    taken = branches([node("Relu", ["x"], ["b"])], other, weights=weights)
+    read = dml.read_onnx(model_of([taken], {"x": [2, 5], **FLAG}, {"y": FLOAT}))
+    assert Report(read, LATEST).unchecked
+    x = -np.ones((2, 5), np.float32)
+    compiled = read.compile(dml.Device("cpu"))
+    assert (compiled(x=x, c=np.array(True))["y"] == 0).all()
+    with pytest.raises(dml.ModelError, match=wrong):
+        compiled(x=x, c=np.array(False))
 
 
 def test_a_node_that_directml_refuses_in_a_body_is_refused():

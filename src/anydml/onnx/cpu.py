@@ -141,8 +141,10 @@ def _session(
                 tensor.CopyFrom(tensor_of(value, onnx))
                 tensor.name = name
             else:
-                keep = node.has_subgraphs or not thorough
-                known = value if keep else Value("", value.type, proto=value.proto)
+                # A body that a run does not reach need not fit the sizes.
+                rank = None if value.shape is None else (None,) * len(value.shape)
+                shape = rank if node.has_subgraphs else None if thorough else value.shape
+                known = Value("", value.type, shape, proto=value.proto)
                 graph.input.append(onnx.helper.make_value_info(name, type_of(known)))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
     first = nodes[0][0]
