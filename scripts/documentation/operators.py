@@ -15,7 +15,6 @@ from functools import cache
 import numpy as np
 
 from anydml.cli.tables import condition_of, meanings, sections
-from anydml.core.levels import FeatureLevel
 from anydml.core.tolerance import EXACT, Tolerance, Unit
 from anydml.devices.device import Device
 from anydml.drawing import draw_operator
@@ -26,6 +25,7 @@ from anydml.ops._family import Family
 from anydml.ops._fields import Role
 from anydml.ops._pages import PAGES, TensorSupport
 from anydml.ops._registry import OPERATORS, PREFIX
+from anydml.ops._registry import page_of as address_of
 
 
 def menu() -> list[str | dict[str, list[dict[str, str]]]]:
@@ -234,11 +234,8 @@ def _qualified(text: str) -> str:
 
 
 def _reference(kind: type[Descriptor]) -> str:
-    """A link to the operator's page, which is in a place of its own for later feature levels."""
-    later = kind.SUPPORT[0].level > FeatureLevel.LEVEL_5_0
-    folder = "windows/ai/directml/api" if later else "windows/win32/api/directml"
-    name = f"DML_{kind.NAME}_OPERATOR_DESC"
-    return f"[`{name}`](https://learn.microsoft.com/{folder}/ns-directml-{name.lower()})"
+    """A link to the operator's page."""
+    return f"[`DML_{kind.NAME}_OPERATOR_DESC`]({address_of(kind.NAME)})"
 
 
 def _error_bound(tolerance: Tolerance) -> str:

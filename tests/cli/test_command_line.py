@@ -13,7 +13,7 @@ import anydml as dml
 from anydml.cli import command as cli
 from anydml.documents import models
 from anydml.models import files
-from anydml.ops._registry import OPERATORS
+from anydml.ops._registry import OPERATORS, page_of
 
 TENSOR = {"DataType": "FLOAT32", "Sizes": [4]}
 LONG = {"DataType": "FLOAT32", "Sizes": [300]}
@@ -210,8 +210,10 @@ class TestCheck:
             "Dispatchable 'wide' (SPLIT): refused at feature level 3_0",
             "  SPLIT.InputTensor.DataType: expected one of FLOAT32, FLOAT16, INT32, INT16, INT8, "
             "UINT32, UINT16, UINT8 at feature level 3_0 (FLOAT64 from 4_1), got FLOAT64",
+            "    try: InputTensor.DataType FLOAT32",
             "  SPLIT.OutputCount: expected at least 1, got 0",
             "  SPLIT.OutputCount: expected 0 (the length of OutputTensors), got 1",
+            f"  Page: {page_of('SPLIT')}",
             "  No feature level accepts it",
             "Dispatchable 'good' (SPLIT): accepted at feature level 3_0",
             "  Lowest feature level that accepts it: 3_0",

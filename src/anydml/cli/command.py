@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -250,6 +251,11 @@ def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
 @add_check_options
 @add_limits_options
 @click.option(
+    "--fix", "fix_to", type=PathType(dir_okay=False, path_type=Path), metavar="OUT.json",
+    help="Write the JSON model with the changes that do not alter what it computes: types of "
+    "indices, numbers of dimensions, counts, strides left out.",
+)  # fmt: skip
+@click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: an array with a report for each model."
 )
 def check(
@@ -261,6 +267,7 @@ def check(
     directml: FeatureLevel | None,
     windows: FeatureLevel | None,
     options: Options,
+    fix_to: Path | None,
 ) -> None:
     """Check JSON models, ONNX models and graphs without running them.
 
@@ -271,7 +278,11 @@ def check(
     Of an ONNX model: where ONNX Runtime's DirectML provider would run each node and why, the rules
     that DirectML's operators break, and the DirectML and Windows that accept them. The exit status
     is 1 if a node is refused, or if its shapes or constants are known only in a run.
+
+    With --fix the exit status is that of the written model.
     """
+    if fix_to is not None and (len(models) > 1 or STANDARD_INPUT in map(str, (*models, fix_to))):
+        raise click.UsageError("--fix: expected one model in a file, and a file to write")
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read only once")
     chosen = Device(
@@ -295,8 +306,24 @@ def check(
             print(line)
     if as_json:
         print(json.dumps([text for _, text in reports], indent=1))
+    if fix_to is not None:
+        reports = [(_fix(documents[0], fix_to, chosen), None)]
     if not all(good for good, _ in reports):
         raise click.exceptions.Exit(1)
+
+
+def _fix(document: Document, output: Path, device: Device) -> bool:
+    """Write a model with repairs, if there are any, and check it."""
+    text, lines = document.fixed(device.feature_level)
+    if not lines:
+        _say("--fix: no change keeps what the model computes; nothing is written")
+        return document.check(device).good
+    limits = document.limits
+    _write_text(output, text, limits.overwrite)
+    _say("\n".join([*lines, f"Wrote {visible(str(output))}"]))
+    if limits.input_dir is None:  # the files of the model are beside it
+        limits = replace(limits, input_dir=document.path.parent)
+    return open_document(output, limits, document.options).check(device).good
 
 
 @commands.command(short_help="Draw a model or a graph.")

@@ -116,6 +116,17 @@ class Document(ABC):
     def check(self, device: Device) -> Report:
         """Report on the document, valid or not, without running it."""
 
+    def fixed(self, level: FeatureLevel) -> tuple[str, list[str]]:
+        """Return it as text with the repairs that keep what it computes, and a line for each.
+
+        Raises
+        ------
+        UsageError
+            It is not a JSON model of operators.
+        """
+        del level
+        raise UsageError("--fix: expected a JSON model of operators")
+
     @abstractmethod
     def run(
         self, device: Device, write: Write, names: Sequence[str], repeat: int, timing: bool

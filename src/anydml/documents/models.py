@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,7 @@ from anydml.models.check import load_model, without_problems
 from anydml.models.document import folder_of, json_graph, read_document
 from anydml.models.examples import example_model
 from anydml.models.files import Limits, Place
+from anydml.models.fixing import fixed_model
 from anydml.models.formats import read_array_at
 from anydml.models.model import Model, model_of
 from anydml.models.report import Report, report
@@ -49,6 +51,14 @@ class ModelDocument(Document):
 
     def check(self, device: Device) -> Report:
         return report(self.path, device, self.limits)
+
+    def fixed(self, level: FeatureLevel) -> tuple[str, list[str]]:
+        document = read_document(self.path, self.limits)
+        if isinstance(document, GraphDesc) or "Nodes" in document:
+            return super().fixed(level)
+        model = model_of(document, self.path, self.limits)
+        changed, lines = fixed_model(document, model, level)
+        return json.dumps(changed, indent=1) + "\n", lines
 
     def run(
         self, device: Device, write: Write, names: Sequence[str], repeat: int, timing: bool

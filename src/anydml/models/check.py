@@ -48,10 +48,12 @@ from anydml.models.operators import (
     referenced_resources,
 )
 from anydml.models.positions import placed
+from anydml.models.repairs import Changes, repairs
 from anydml.models.resources import Resource
 from anydml.models.text import parse
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
+from anydml.ops._registry import page_lines, page_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -191,6 +193,13 @@ class Checked:
         return [f"{item.accepted} ({item.evidence})" for item in found]
 
     @cached_property
+    def repairs(self) -> Mapping[str, Changes]:
+        """Changes that repair violations of an operator, by their paths."""
+        desc = self.dispatchable.desc
+        level = self.device.feature_level
+        return repairs(desc, level) if isinstance(desc, Descriptor) else {}
+
+    @cached_property
     def compiled(self) -> CompiledOperator | CompiledGraph:
         """The dispatchable, ready to run.
 
@@ -230,13 +239,23 @@ class Checked:
             (
                 f"{words('dispatchables', self.dispatchable.name)} ({desc.NAME}): "
                 f"{'refused' if self.violations else 'accepted'} at feature level {level}",
-                *map(str, self.violations),
+                *self._violation_lines(),
                 *(f"Accepted by DirectML, not on its page: {text}" for text in self.observed),
                 f"Lowest feature level that accepts it: {self.lowest}{inputs}"
                 if self.lowest
                 else "No feature level accepts it",
             )
         )
+
+    def _violation_lines(self) -> Iterator[str]:
+        tried: list[Changes] = []
+        for item in self.violations:
+            yield str(item)
+            changes = self.repairs.get(item.path, ())
+            if changes and changes not in tried:
+                tried.append(changes)
+                yield f"  try: {', '.join(map(str, changes))}"
+        yield from page_lines(self.violations)
 
     def as_json(self) -> dict[str, Any]:
         """Describe it as JSON."""
@@ -247,7 +266,13 @@ class Checked:
             "minimum_feature_level": None if self.lowest is None else self.lowest.suffix,
             "observed_deviations": self.observed,
             "violations": [
-                {**item.as_json(), "location": self._pointer(item.path)} for item in self.violations
+                {
+                    **item.as_json(),
+                    "location": self._pointer(item.path),
+                    "page": page_of(item.path),
+                    "fix": [change.as_json() for change in self.repairs.get(item.path, ())],
+                }
+                for item in self.violations
             ],
         }
 

@@ -17,6 +17,7 @@ from anydml.onnx.partition import stages
 from anydml.onnx.table import ROWS
 from anydml.onnx.verdict import Judged
 from anydml.ops._deviations import deviations_of
+from anydml.ops._registry import page_lines, page_of
 
 LOWEST_DEVICE: Final = FeatureLevel.LEVEL_5_0
 """The level at which ONNX Runtime's provider creates its device."""
@@ -139,6 +140,7 @@ class Report:
         yield f"{name}: {item.place}" + (f": {item.reason}" if item.reason else "")
         for violation in item.violations:
             yield f"  {violation}"
+        yield from (f"  {line}" for line in page_lines(item.violations))
         if item.violations:
             accepted = "none" if item.lowest is None else describe(item.lowest)
             yield f"  Lowest feature level that accepts it: {accepted}"
@@ -214,7 +216,9 @@ class Report:
             "minimum_feature_level": None if item.lowest is None else item.lowest.suffix,
             "notes": notes(item, self.model.graph),
             "observed_deviations": _observed(item),
-            "violations": [violation.as_json() for violation in item.violations],
+            "violations": [
+                {**found.as_json(), "page": page_of(found.path)} for found in item.violations
+            ],
         }
 
 

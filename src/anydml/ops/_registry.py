@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
 from anydml.core import _json
-from anydml.core.errors import ArgumentTypeError, ModelError
-from anydml.core.levels import LATEST
+from anydml.core.errors import ArgumentTypeError, ModelError, Violation
+from anydml.core.levels import LATEST, FeatureLevel
 from anydml.core.problems import Problem, members
 from anydml.core.tolerance import Tolerance
 from anydml.ops._computed import Computed
@@ -99,6 +99,30 @@ def function_called(name: str) -> str | None:
     also = OPERATORS[operator].ALSO_KNOWN_AS.split()
     kind = f"anydml.{OPERATORS[operator].__name__}"
     return next((full for full in also if full.startswith("anydml.")), kind)
+
+
+def page_of(path: str) -> str | None:
+    """The address of the page of the operator that a violation's path names; None without one.
+
+    Examples
+    --------
+    >>> from anydml.ops._registry import page_of
+    >>> page_of("TOP_K.Axis")
+    'https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_top_k_operator_desc'
+    """
+    name = next((part for part in path.split(".") if part in OPERATORS), None)
+    if name is None:
+        return None
+    # Pages of later feature levels are in a place of their own.
+    later = OPERATORS[name].SUPPORT[0].level > FeatureLevel.LEVEL_5_0
+    folder = "windows/ai/directml/api" if later else "windows/win32/api/directml"
+    return f"https://learn.microsoft.com/{folder}/ns-directml-dml_{name.lower()}_operator_desc"
+
+
+def page_lines(violations: Iterable[Violation]) -> Iterator[str]:
+    """A line with the address of each page that violations are about."""
+    pages = dict.fromkeys(page_of(item.path) for item in violations)
+    yield from (f"Page: {address}" for address in pages if address)
 
 
 def unknown_operator(name: str) -> str:
