@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from anydml.devices.backends.onnxruntime import why_not_traced
 from anydml.ops._registry import OPERATORS, computation
-from support.choices import Seeded
-from support.descriptors import descriptor
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor
 
 FEWEST, MOST = 12, 400
 """Descriptors of an operator: at least, and at most, until each type was chosen."""

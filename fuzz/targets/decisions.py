@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.choices import Choices
+from anydml.suite.choices import Choices
 
 _EDGES = (0, 1, 2, 7, 8, 9, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1,
           2**64, 2**70, -1, -2, -(2**31), -(2**63))  # fmt: skip

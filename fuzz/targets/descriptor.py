@@ -16,10 +16,10 @@ import numpy as np
 import anydml as dml
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
+from anydml.suite.choices import Choices
 from fuzz.targets import descriptor_fields as fields
 from fuzz.targets.decisions import Decisions
 from support import Flavour, Layout, Poisoned, assert_agrees, by_reference, contents
-from support.choices import Choices
 
 # Above these a descriptor is checked, but not dispatched: references are slow.
 MOST_ELEMENTS = 600

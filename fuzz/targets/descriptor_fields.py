@@ -9,8 +9,8 @@ from anydml.core.tensor import TensorDesc
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
+from anydml.suite.descriptors import NoneFoundError, valid, with_tensors
 from fuzz.targets.decisions import Decisions
-from support.descriptors import NoneFoundError, valid, with_tensors
 
 Fields = dict[str, Any]
 

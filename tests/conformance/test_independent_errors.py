@@ -16,9 +16,9 @@ from anydml.ops import _fields as kinds
 from anydml.ops._descriptor import page_name
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
-from support.breakages import breakages
-from support.choices import Seeded
-from support.descriptors import descriptor
+from anydml.suite.breakages import breakages, other_values
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 CPU = dml.Device("cpu")
@@ -31,44 +31,6 @@ MENTIONED = re.compile(r"\b([A-Z]\w*)(?:\[\d+\])?(?:\.([A-Z]\w+))?(?:\[-?\d+\])?
 ALONE = re.compile(
     r"\(U?INT\)|\(FLOAT\)|2\^32|multiple of 4 below|power of two|at feature level|only inp"
 )
-
-
-def other_values(desc):
-    """The descriptor with another value of one field, within the range of its kind."""
-    for info in desc.fields():
-        value = getattr(desc, info.attribute)
-        if value is None or info.counts is not None:
-            continue
-        tensors = () if info.role is Role.ATTRIBUTE else value if info.many else (value,)
-        for i, tensor in enumerate(tensors):
-            for other in other_tensors(tensor, desc.SUPPORT[-1].tensors[info.name].data_types):
-                changed_list = (*value[:i], other, *value[i + 1 :]) if info.many else other
-                yield dataclasses.replace(desc, **{info.attribute: changed_list})
-        for other in () if tensors else other_attributes(info.kind, value):
-            yield dataclasses.replace(desc, **{info.attribute: other})
-
-
-def other_tensors(tensor, data_types):
-    for data_type in data_types:
-        if data_type is not tensor.data_type:
-            yield TensorDesc(data_type, tensor.sizes)
-    for i, size in enumerate(tensor.sizes):
-        yield TensorDesc(tensor.data_type, (*tensor.sizes[:i], size + 1, *tensor.sizes[i + 1 :]))
-    yield TensorDesc(tensor.data_type, (1, *tensor.sizes))
-    yield TensorDesc(tensor.data_type, tensor.sizes[1:])
-
-
-def other_attributes(kind, value):
-    if isinstance(kind, kinds.EnumerationKind):
-        yield from (member for member in kind.members if member is not value)
-    elif isinstance(kind, kinds.IntegersKind | kinds.FloatsKind):
-        for i, other in itertools.product(range(len(value)), (0, 9)):
-            yield (*value[:i], other, *value[i + 1 :])
-        yield from (value[1:], (*value, 1))
-    elif isinstance(kind, kinds.Size2DKind):
-        yield from ((0, value.height), (value.width, 0))
-    elif type(kind) in (kinds.Kind, kinds.AxisKind, kinds.IntKind, kinds.FloatKind):
-        yield from (0, 9)
 
 
 def parts_of(tensor):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import anydml as dml
 from anydml.core.program import ArraySpec, IndexUse
 from anydml.ops._registry import OPERATORS
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor, shared
 from support import strategies
-from support.choices import Seeded
-from support.descriptors import descriptor, shared
 
 every_kind = pytest.mark.parametrize(
     "kind", dict.fromkeys(OPERATORS.values()), ids=lambda kind: kind.NAME

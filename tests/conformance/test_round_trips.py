@@ -10,9 +10,9 @@ from hypothesis import given
 
 import anydml as dml
 from anydml.ops._registry import OPERATORS
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor, shared
 from support import strategies
-from support.choices import Seeded
-from support.descriptors import descriptor, shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 

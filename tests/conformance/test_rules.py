@@ -6,10 +6,10 @@ from hypothesis import given, settings
 import anydml as dml
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
+from anydml.suite.breakages import breakages, replaced
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import shared
 from support import strategies
-from support.breakages import breakages, replaced
-from support.choices import Seeded
-from support.descriptors import shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 T = dml.TensorDesc

@@ -17,9 +17,9 @@ from anydml.ops._deviations import observed
 from anydml.ops._fields import EnumerationKind, NestedKind
 from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
-from support.breakages import replaced
-from support.choices import Seeded
-from support.descriptors import descriptor, shared
+from anydml.suite.breakages import replaced
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor, shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)

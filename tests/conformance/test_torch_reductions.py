@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import anydml as dml
 from anydml.ops._fields import Role
-from support.computed import MAGNITUDES
+from anydml.suite.expected import MAGNITUDES
 from support.strategies import descriptors
 from support.tolerances import assert_within
 

@@ -14,8 +14,8 @@ from anydml.drawing._links import trace
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
-from support.choices import Seeded
-from support.descriptors import descriptor
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = [*dict.fromkeys(OPERATORS.values())]

@@ -14,8 +14,8 @@ from anydml.models.repairs import applied, repairs
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import AxisKind, Role
 from anydml.ops._registry import OPERATORS, from_json, page_of
-from support.breakages import breakages
-from support.descriptors import shared
+from anydml.suite.breakages import breakages
+from anydml.suite.descriptors import shared
 
 KINDS = sorted(set(OPERATORS.values()), key=lambda kind: kind.NAME)
 

@@ -8,7 +8,7 @@ import pytest
 import anydml as dml
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
-from support import descriptors
+from anydml.suite import descriptors
 
 SQUARE = dml.TensorDesc("FLOAT32", (1, 1, 4, 4))
 X = np.random.default_rng(0).normal(size=(1, 1, 4, 4)).astype(np.float32)

@@ -5,7 +5,8 @@ import pytest
 
 import anydml as dml
 from anydml.ops._fields import Role
-from support.computed import MAGNITUDES, NAMES, device_named, exact
+from anydml.suite.expected import MAGNITUDES, exact
+from support.computed import NAMES, device_named
 from support.computed import run as computed
 from support.tolerances import assert_within
 

@@ -8,8 +8,8 @@ import pytest
 import anydml as dml
 from anydml.core.tolerance import first_difference
 from anydml.ops._fields import Role
+from anydml.suite.recurrent_layers import layer
 from support.computed import NAMES, device_named
-from support.recurrent_layers import layer
 
 CPU = dml.Device("cpu")
 T = dml.TensorDesc

@@ -18,9 +18,9 @@ import anydml as dml
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor
 from support import Flavour, Layout, Poisoned, by_reference, contents, indices, strategies
-from support.choices import Seeded
-from support.descriptors import descriptor
 
 pytestmark = pytest.mark.slow
 

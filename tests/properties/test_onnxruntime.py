@@ -10,10 +10,10 @@ import pytest
 import anydml as dml
 from anydml.devices.backends._computed import computed_step
 from anydml.engines._numpy import NumpyEngine
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor
 from support import Flavour
-from support.choices import Seeded
 from support.computed import KINDS, bindings
-from support.descriptors import descriptor
 from support.on_xla import check
 
 onnx = pytest.importorskip("onnx")

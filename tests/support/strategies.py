@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from anydml.core.dtypes import ALL_TYPES, INDEX_TYPES
 from anydml.ops._descriptor import Descriptor
-from support.choices import Seeded
-from support.contents import Flavour, contents
-from support.descriptors import descriptor
-from support.poison import PACKED, Layout, Poisoned
+from anydml.suite.choices import Seeded
+from anydml.suite.contents import Flavour, contents
+from anydml.suite.descriptors import descriptor
+from anydml.suite.layouts import Layout
+from support.poison import PACKED, Poisoned
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

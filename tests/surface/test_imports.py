@@ -25,6 +25,7 @@ LAYERS = [
     {"models", "dask", "jax", "torch"},
     {"onnx"},
     {"documents"},
+    {"suite"},
     {"_command", "_notebooks", "cli", "judge", "pydirectml", "__main__"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -55,7 +56,7 @@ ONLY_IN = {
     "igraph": {"drawing"},
     "matplotlib": set(),
     "cupy": {"functions"},
-    "ml_dtypes": {"libraries", "onnx"},
+    "ml_dtypes": {"libraries", "onnx", "suite"},
     "PIL": {"models", "pydirectml"},
     "scipy": set(),
     "pandas": set(),

@@ -16,9 +16,9 @@ from anydml._native import has_extension, native
 from anydml.ops._computed import Computed
 from anydml.ops._registry import OPERATORS
 from anydml.portable import bindings
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor
 from support import Flavour, assert_same_bits, contents, indices
-from support.choices import Seeded
-from support.descriptors import descriptor
 
 NATIVE = [kind for kind in dict.fromkeys(OPERATORS.values()) if not issubclass(kind, Computed)]
 

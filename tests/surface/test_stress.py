@@ -15,9 +15,9 @@ import pytest
 
 import anydml as dml
 from anydml.ops._registry import OPERATORS
+from anydml.suite.choices import Seeded
+from anydml.suite.descriptors import descriptor
 from fuzz.targets.descriptor import Dispatch
-from support.choices import Seeded
-from support.descriptors import descriptor
 
 pytestmark = pytest.mark.slow
 

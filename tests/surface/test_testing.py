@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anydml.suite.contents import special_values
 from support import (
     Flavour,
     Layout,
@@ -16,7 +17,6 @@ from support import (
     references,
     strategies,
 )
-from support.contents import special_values
 
 NAN = np.array([0x7FC00000, 0x7FC00001], np.uint32).view("f4")
 

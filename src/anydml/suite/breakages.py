@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from anydml.core.dtypes import DataType
@@ -196,3 +197,41 @@ def replaced(desc: Any, path: str, tensor: TensorDesc) -> Any:
         members[int(member[:-1])] = tensor
         value = tuple(members)
     return dataclasses.replace(desc, **{info.attribute: value})
+
+
+def other_values(desc: Any) -> Iterator[Any]:
+    """The descriptor with another value of one field, within the range of its kind."""
+    for info in desc.fields():
+        value = getattr(desc, info.attribute)
+        if value is None or info.counts is not None:
+            continue
+        tensors = () if info.role is Role.ATTRIBUTE else value if info.many else (value,)
+        for i, tensor in enumerate(tensors):
+            for other in _other_tensors(tensor, desc.SUPPORT[-1].tensors[info.name].data_types):
+                changed_list = (*value[:i], other, *value[i + 1 :]) if info.many else other
+                yield dataclasses.replace(desc, **{info.attribute: changed_list})
+        for other in () if tensors else _other_attributes(info.kind, value):
+            yield dataclasses.replace(desc, **{info.attribute: other})
+
+
+def _other_tensors(tensor: TensorDesc, data_types: Iterable[DataType]) -> Iterator[TensorDesc]:
+    for data_type in data_types:
+        if data_type is not tensor.data_type:
+            yield TensorDesc(data_type, tensor.sizes)
+    for i, size in enumerate(tensor.sizes):
+        yield TensorDesc(tensor.data_type, (*tensor.sizes[:i], size + 1, *tensor.sizes[i + 1 :]))
+    yield TensorDesc(tensor.data_type, (1, *tensor.sizes))
+    yield TensorDesc(tensor.data_type, tensor.sizes[1:])
+
+
+def _other_attributes(kind: Any, value: Any) -> Iterator[Any]:
+    if isinstance(kind, kinds.EnumerationKind):
+        yield from (member for member in kind.members if member is not value)
+    elif isinstance(kind, kinds.IntegersKind | kinds.FloatsKind):
+        for i, other in itertools.product(range(len(value)), (0, 9)):
+            yield (*value[:i], other, *value[i + 1 :])
+        yield from (value[1:], (*value, 1))
+    elif isinstance(kind, kinds.Size2DKind):
+        yield from ((0, value.height), (value.width, 0))
+    elif type(kind) in (kinds.Kind, kinds.AxisKind, kinds.IntKind, kinds.FloatKind):
+        yield from (0, 9)

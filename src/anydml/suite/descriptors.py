@@ -20,8 +20,8 @@ from anydml.ops import _fields as kinds
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role
 from anydml.ops._pages import Support
-from support.choices import Choices, Seeded
-from support.poison import Layout
+from anydml.suite.choices import Choices, Seeded
+from anydml.suite.layouts import Layout
 
 Fields = dict[str, Any]
 

@@ -46,7 +46,7 @@ def contents(
     Examples
     --------
     >>> import numpy as np
-    >>> from support import Flavour, contents
+    >>> from anydml.suite.contents import Flavour, contents
     >>> contents(np.random.default_rng(1), (2, 3), "i1", Flavour.CONSTANT).shape
     (2, 3)
     """

@@ -1,0 +1,1 @@
+"""Cases of every operator, made from its definition, with their exact results."""
