@@ -15,10 +15,8 @@ from anydml.core.enums import NamedEnum
 from anydml.core.errors import Violation
 from anydml.core.levels import FeatureLevel
 from anydml.core.rules import Rules
-from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import sums, ulp
 from anydml.engines import Array, Engine
-from anydml.ops._computed import Map
 from anydml.ops._family import Family
 from anydml.ops._fields import (
     ScaleBias,
@@ -26,9 +24,7 @@ from anydml.ops._fields import (
     enumeration,
     floating,
     floats,
-    input_field,
     nested,
-    output_field,
     scalar,
     scale_bias,
 )
@@ -353,7 +349,7 @@ class ElementWiseClip1(Unary):
         return between(e, x, x.dtype.type(min), x.dtype.type(max))
 
 
-class ValueScale2D(Map):
+class ValueScale2D(Function):
     """``scale * x + bias`` with a bias for each channel.
 
     Parameters
@@ -370,8 +366,6 @@ class ValueScale2D(Map):
         The value that is added to the elements of each channel.
     """
 
-    input_tensor: TensorDesc = input_field()
-    output_tensor: TensorDesc = output_field()
     scale: float = floating()
     channel_count: int = count_of("bias")
     bias: Sequence[float] = floats()

@@ -114,7 +114,7 @@ class MatrixMultiplyInteger(Computed):
 
 
 class Scaled(Computed):
-    """The fields that all matrix products with scales have.
+    """The operands of operators with scales; the sizes are those of a matrix product.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class QuantizedLinearMatrixMultiply(Scaled):
         return quantized(e, real, align_to_axis(scale, -2), zero, -2)
 
 
-class ElementWiseQuantizedLinearAdd(Computed):
+class ElementWiseQuantizedLinearAdd(Scaled):
     """The quantized sum of two quantized tensors.
 
     Parameters
@@ -254,18 +254,12 @@ class ElementWiseQuantizedLinearAdd(Computed):
         The sum, with the sizes of A.
     """
 
-    a_tensor: TensorDesc = input_field()
-    a_scale_tensor: TensorDesc = input_field()
-    a_zero_point_tensor: TensorDesc | None = input_field(optional=True)
-    b_tensor: TensorDesc = input_field()
-    b_scale_tensor: TensorDesc = input_field()
-    b_zero_point_tensor: TensorDesc | None = input_field(optional=True)
     output_scale_tensor: TensorDesc = input_field()
     output_zero_point_tensor: TensorDesc | None = input_field(optional=True)
     output_tensor: TensorDesc = output_field()
 
     NAME = "ELEMENT_WISE_QUANTIZED_LINEAR_ADD"
-    WORKING_BYTES = 32
+    IN_PIECES = False
     EXAMPLES = ({
         "a_tensor": [1, 2, 3], "a_scale_tensor": [0.5], "b_tensor": [10, 20, 30],
         "b_scale_tensor": [2.0], "output_scale_tensor": [1.0], "output_zero_point_tensor": [100],

@@ -17,7 +17,7 @@ from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import products, ulp
 from anydml.engines import Array, Engine
 from anydml.ops._axes import mean, neighbours, total
-from anydml.ops._computed import Computed, Map
+from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
 from anydml.ops._fields import (
@@ -31,6 +31,7 @@ from anydml.ops._fields import (
     output_field,
     uint,
 )
+from anydml.ops._maps import Function
 from anydml.ops._rules import at_least, axis_in_range, broadcast_to, distinct_axes, rank_of
 from anydml.ops._shapes import Named
 from anydml.ops.activations import FUSABLE, ActivationRelu, Fusable
@@ -402,7 +403,7 @@ class LpNormalization(Computed):
         return wide / e.xp.maximum(norm if p == 1 else e.xp.sqrt(norm), epsilon)
 
 
-class LocalResponseNormalization(Map):
+class LocalResponseNormalization(Function):
     """``x / (bias + alpha / local_size * sum(x * x)) ** beta``, summed over a neighbourhood.
 
     Parameters
@@ -421,8 +422,6 @@ class LocalResponseNormalization(Map):
         The parameters of the formula.
     """
 
-    input_tensor: TensorDesc = input_field()
-    output_tensor: TensorDesc = output_field()
     cross_channel: bool = boolean()
     local_size: int = uint()
     alpha: float = floating()
