@@ -105,6 +105,12 @@ class Traced:
             return self != 0
         number = _number_of(dtype)
         x = self.compact
+        node = self.graph.nodes.get(x.value)
+        if node is not None and node.operator == "Cast" and dtype != np.float16:
+            inner = self.graph.specs.get(node.inputs[0])
+            if inner and inner.dtype.kind in "iu" and np.can_cast(inner.dtype, x.dtype):
+                inner_x = Traced(self.graph, node.inputs[0], inner)
+                return repeated(inner_x.astype(dtype), self.shape)
         return repeated(emit("Cast", (x,), dtype, x.shape, to=number), self.shape)
 
     def reshape(self, *shape: Any) -> Any:
@@ -495,6 +501,7 @@ def reduced(operator: str, x: Any, axis: Any, keepdims: bool, dtype: Any = None)
     x = typed(x, dtype or x.dtype)
     axes = axes_of(axis, x.ndim)
     ones = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    kept = ones if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     if all(x.shape[i] == 1 for i in axes):
         result = x
     elif x.dtype.kind in "iu" and operator in ("ReduceSum", "ReduceProd"):
@@ -502,19 +509,21 @@ def reduced(operator: str, x: Any, axis: Any, keepdims: bool, dtype: Any = None)
     else:
         working = working_type(operator, x.dtype)
         inputs = (x.astype(working), np.array(axes, np.int64))
-        result = emit(operator, inputs, working, ones, keepdims=1).astype(x.dtype)
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    return result if keepdims else result.reshape(kept)
+        result = emit(operator, inputs, working, kept, keepdims=int(keepdims)).astype(x.dtype)
+    return result.reshape(kept)
 
 
-def guarded(x: Any, *, is_finite: bool = False) -> bool:
-    """Whether NaN in an array, or any infinity, is found by a guard, which this adds."""
+def guarded(x: Any, *, is_finite: bool = False, divisor: Any = None) -> bool:
+    """Whether NaN in an array, or any infinity, or a divisor of 0, is found by a guard.
+
+    This adds it.
+    """
     guards = x.graph.guards
     if guards is None:
         return False
-    is_result = x.value in x.graph.nodes
     is_pooled = 2 < x.ndim <= MOST_POOLED and x.size > prod(x.shape[:2])
-    if is_result and x.dtype == np.float32 and is_pooled:
+    has_order = any(node.operator == "Conv" for node in x.graph.nodes.values())
+    if has_order and x.value in x.graph.nodes and x.dtype == np.float32 and is_pooled:
         # ONNX Runtime reads what a convolution has written in the order of that.
         ones = (*x.shape[:2], *(1 for _ in x.shape[2:]))
         total = emit("GlobalAveragePool", (x,), x.dtype, ones)
@@ -523,6 +532,8 @@ def guarded(x: Any, *, is_finite: bool = False) -> bool:
     total = reduced("ReduceSum", total, None, False).astype(np.float32)
     if is_finite:
         total = total * np.float32(0)
+    if divisor is not None:
+        total = total / divisor
     if total.value not in guards:
         guards.append(total.value)
     return True

@@ -10,11 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.engines._onnx_arrays import emit_output, guarded, is_traced
+from anydml.engines._onnx_arrays import emit, emit_output, guarded, is_traced
 
 Form = Callable[[str, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"]
 
 RECURRENT: Final = ("RNN", "GRU", "LSTM")
+
+_MOST_ADDED: Final = 1024
+"""The most elements that ONNX Runtime adds in float32 within the tolerance of a softmax."""
 
 _ACTIVATIONS: Final = {
     "ACTIVATION_RELU": "Relu", "ACTIVATION_SIGMOID": "Sigmoid", "ACTIVATION_TANH": "Tanh",
@@ -75,4 +78,35 @@ def _without_nan(x: Any) -> bool:
     return guarded(x)
 
 
-_FORMS: Final[Mapping[str, Form]] = dict.fromkeys(RECURRENT, _recurrent)
+def _dynamic_quantize(
+    kernel: str, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    (x,) = operands
+    if attributes["dtype"] != "uint8" or not is_traced(x) or x.dtype != np.float32:
+        return None
+    ones = (1,) * x.ndim
+    shapes = (np.uint8, x.shape), (np.float32, ()), (np.uint8, ())
+    y, scale, zero = (
+        emit_output(i, "DynamicQuantizeLinear", (x,), *spec) for i, spec in enumerate(shapes)
+    )
+    # NaN and infinity are lost, and what a scale of 0 makes of numbers.
+    if not guarded(x, is_finite=True, divisor=scale):
+        return None
+    return y, scale.reshape(ones), zero.reshape(ones)
+
+
+def _softmax(
+    kernel: str, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    (x,) = operands
+    is_last = [*attributes.get("axes", [x.ndim - 1])] == [x.ndim - 1]
+    if not is_last or not is_traced(x) or x.dtype != np.float32 or x.shape[-1] > _MOST_ADDED:
+        return None
+    return [emit("Softmax", (x,), x.dtype, x.shape, axis=x.ndim - 1)]
+
+
+_FORMS: Final[Mapping[str, Form]] = {
+    **dict.fromkeys(RECURRENT, _recurrent),
+    **dict.fromkeys(("ACTIVATION_SOFTMAX", "ACTIVATION_SOFTMAX1"), _softmax),
+    "DYNAMIC_QUANTIZE_LINEAR": _dynamic_quantize,
+}

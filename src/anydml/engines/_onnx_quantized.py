@@ -14,7 +14,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from anydml.engines._onnx_arrays import Traced, as_matrix, chosen, elementwise, emit, guarded
+from anydml.engines._onnx_arrays import (
+    Traced,
+    as_matrix,
+    chosen,
+    elementwise,
+    emit,
+    graph_of,
+    guarded,
+)
 from anydml.engines._onnx_graph import Graph, Node, NumpyArray, Value
 
 _BYTES: Final = ("int8", "uint8")
@@ -66,7 +74,9 @@ def multiplied_bytes(a: Any, b: Any) -> Traced | None:
 def _summed_products(
     operator: str, a: Any, b: Any, shape: Sequence[int], **attributes: Value
 ) -> Traced | None:
-    first, second = _as_bytes(a), _as_bytes(b)
+    graph = graph_of((a, b))
+    takes_signed = graph.adds_exactly and operator == "MatMulInteger"
+    first, second = _as_bytes(a), _as_bytes(b, takes_signed)
     if first is None or second is None:
         return None
     operands = first[0], second[0], first[1], second[1]
@@ -74,10 +84,15 @@ def _summed_products(
     return total
 
 
-def _as_bytes(x: Any) -> tuple[Any, Any] | None:
-    """Unsigned bytes, and a constant one, whose difference an array is; None if there are none."""
+def _as_bytes(x: Any, takes_signed: bool = False) -> tuple[Any, Any] | None:
+    """Unsigned bytes, and one byte, whose difference an array is; None if there are none.
+
+    Constants may be signed bytes, if these are taken.
+    """
     if not isinstance(x, Traced):
         low = x.min()
+        if takes_signed and (x == np.clip(np.rint(x), -128, 127)).all():
+            return x.astype(np.int8), np.int8(0)
         zero = np.uint8(0 if low >= 0 else 128 if low >= -128 else 255)
         moved = x + zero
         if (moved == np.clip(np.rint(moved), 0, 255)).all():
@@ -90,16 +105,37 @@ def _as_bytes(x: Any) -> tuple[Any, Any] | None:
         if constant.size != 1:
             return None
         subtracted, node = -float(constant.reshape(-1)[0]), x.graph.nodes.get(node.inputs[0])
-    if node is None or node.operator != "Cast":
+    computed = None
+    if node is not None and node.operator == "Sub":
+        computed = _cast_byte(x.graph, node.inputs[1], ())
+        node = None if computed is None else x.graph.nodes.get(node.inputs[0])
+    whole = None if node is None else _cast_byte(x.graph, node.name, x.shape)
+    if whole is None:
         return None
-    spec = x.graph.specs[node.inputs[0]]
-    if spec.dtype.name not in _BYTES or spec.shape != x.shape:
-        return None
-    whole = Traced(x.graph, node.inputs[0], spec)
-    if spec.dtype == np.int8:  # 128 more
+    if computed is not None:
+        if computed.dtype != whole.dtype:
+            return None
+        if whole.dtype == np.int8:
+            whole, computed = (_moved(byte, np.dtype(np.uint8)) for byte in (whole, computed))
+        return whole, computed
+    if whole.dtype == np.int8:  # 128 more
         whole, subtracted = _moved(whole, np.dtype(np.uint8)), subtracted + 128
     zero = np.uint8(np.clip(subtracted, 0, 255))
     return (whole, zero) if zero == subtracted else None
+
+
+def _cast_byte(graph: Graph, value: str, shape: tuple[int, ...]) -> Traced | None:
+    """The bytes of a shape of which a value of float64 is made; None if it is not."""
+    node = graph.nodes.get(value)
+    if node is not None and node.operator == "Reshape" and not shape:
+        node = graph.nodes.get(node.inputs[0])
+    if node is None or node.operator != "Cast":
+        return None
+    found = graph.specs.get(node.inputs[0])
+    if found is None or found.dtype.name not in _BYTES or prod(found.shape) != prod(shape):
+        return None
+    bytes_: Traced = Traced(graph, node.inputs[0], found).reshape(shape)
+    return bytes_
 
 
 def _moved(x: Traced, dtype: np.dtype[Any]) -> Traced:
@@ -191,7 +227,7 @@ def _requantized(x: Traced, dtype: np.dtype[Any]) -> Traced | None:
         factors = _equal_factors(sums, bias, _truncated, zero, np.float64)
         return None if factors is None else _scaled(node, x, factors, bias, zero, dtype)
     w_zero = graph.constants[node.inputs[3]]
-    if graph.adds_exactly:  # and faster
+    if graph.adds_exactly and filters.dtype == np.uint8:  # and faster
         filters, w_zero = ((array ^ np.uint8(128)).view(np.int8) for array in (filters, w_zero))
     data = Traced(graph, node.inputs[0], graph.specs[node.inputs[0]])
     one, x_zero = np.float32(1), graph.constants[node.inputs[2]]

@@ -97,8 +97,10 @@ class Folding:
     def _evaluate(self, node: Node, operands: Mapping[int, Array]) -> list[Array] | None:
         try:
             axes = node.attributes.get("axes")
-            if node.operator == "Squeeze" and axes is not None:  # which the reference leaves out
-                return [np.squeeze(operands[0], tuple(axes))]
+            if node.operator in ("Squeeze", "Unsqueeze") and axes is not None:
+                # In the first versions, which the reference leaves out.
+                change = np.squeeze if node.operator == "Squeeze" else np.expand_dims
+                return [change(operands[0], tuple(axes))]
             with np.errstate(all="ignore"):
                 evaluator = self._evaluator(node, tuple(operands))
                 found = evaluator.run(None, {f"i{i}": data for i, data in operands.items()})

@@ -233,7 +233,8 @@ class _GraphStep:
             for n in named
             if n not in part.owned and n in read
         }
-        self._outputs = {name: values[name] for name in part.outputs}
+        outputs = ((name, values[name]) for name in part.outputs)
+        self._outputs = {n: (v.type, numpy_type(v.type), v.sizes or ()) for n, v in outputs}
         owned = {n: _to_device(values[n].data, values[n]) for n in named if n in part.owned}
         if owned:
             self._compiled.initialize(**owned)
@@ -244,8 +245,8 @@ class _GraphStep:
             for name, (value, sizes) in self._inputs.items()
         }
         found = self._compiled(**bound)
-        for name, value in self._outputs.items():
-            arrays[name] = _from_device(found[name], value)
+        for name, known in self._outputs.items():
+            arrays[name] = unpacked(found[name], *known)
 
 
 class _NodeStep:

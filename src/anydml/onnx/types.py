@@ -139,10 +139,10 @@ class Value:
     @property
     def sizes(self) -> Shape | None:
         """The shape, if all of it is known."""
-        if self.shape is None:
-            return None
-        sizes = tuple(size for size in self.shape if isinstance(size, int))
-        return sizes if len(sizes) == len(self.shape) else None
+        for size in self.shape or ():
+            if not isinstance(size, int):
+                return None
+        return self.shape  # type: ignore[return-value]  # integers
 
     @cached_property
     def key(self) -> Hashable:

@@ -11,9 +11,8 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial, reduce
+from functools import cache, lru_cache, partial
 from math import prod
-from operator import add
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -51,11 +50,14 @@ ENGINE: Final = OnnxEngine()
 LEAST_ELEMENTS: Final = 1 << 14
 """Elements of all arrays of a run that gets a session."""
 
-LEAST_CALLS: Final = 8
+LEAST_CALLS: Final = 3
 """Calls of a run that gets a session, however small its arrays are."""
 
 MOST_FILLED: Final = 1 << 16
 """Elements of a result that depends on no input, and is then part of the model."""
+
+COPIED_BYTES: Final = 1 << 15
+"""Bytes of results up to which copies take less time than binding memory."""
 
 MOST_SESSIONS: Final = 8
 """Sessions of a run, for different numbers of threads and layouts of its inputs."""
@@ -213,8 +215,7 @@ def traced(
     outputs = {name: value_of(graph, held[name]) for name in run.outputs}
     if graph.guards:
         scalar = Spec(np.dtype(np.float32), ())
-        total = reduce(add, (Traced(graph, guard, scalar) for guard in graph.guards))
-        outputs[GUARD] = total.value
+        outputs[GUARD] = graph.add("Sum", graph.guards, scalar, {})
     return graph.model(outputs, external)._replace(is_fusible=is_fusible(graph))
 
 
@@ -248,6 +249,8 @@ class Session(NamedTuple):
     ----------
     run : callable
         Runs it on bound memory.
+    run_copying : callable
+        Runs it on arrays, and returns new ones.
     new_binding : callable
         Makes an object that memory is bound to, for one call at a time.
     bindings : list
@@ -261,6 +264,7 @@ class Session(NamedTuple):
     """
 
     run: Any
+    run_copying: Any
     new_binding: Any
     bindings: list[Any]
     inputs: Sequence[tuple[int, str]]
@@ -290,7 +294,9 @@ class SessionStep:
         plain: list[Array | None] = [None] * len(self._run.inputs)
         for i, x in zip(self._positions, inputs, strict=True):
             plain[i] = unrepeated(x)
-        targets = [self._target(array, plain) for array in outputs]
+        targets = outputs
+        if not _are_small(outputs):
+            targets = [self._target(array, plain) for array in outputs]
         with translate_errors(self._name):
             if not self._run_session(True, plain, targets, threads):
                 self._run_session(False, plain, targets, threads)
@@ -312,16 +318,24 @@ class SessionStep:
             except NotTraced:  # without guards
                 self._run_numpy(inputs, targets)
                 return True
+        names = [*self._run.outputs, GUARD] if session.has_guard else [*self._run.outputs]
+        if _are_small(targets):
+            feeds = {name: np.ascontiguousarray(inputs[i]) for i, name in session.inputs}
+            results = session.run_copying(names, feeds)
+            if session.has_guard and np.isnan(results.pop()):
+                return False
+            for array, result in zip(targets, results, strict=True):
+                array[...] = result
+            return True
         try:
             binding = session.bindings.pop()
         except IndexError:
             binding = session.new_binding()
         for i, name in session.inputs:
             binding.bind_cpu_input(name, np.ascontiguousarray(inputs[i]))
-        names = [*self._run.outputs]
+        guard = np.empty((), np.float32)
         if session.has_guard:
-            guard = np.empty((), np.float32)
-            names, targets = [*names, GUARD], [*targets, guard]
+            targets = [*targets, guard]
         for name, array in zip(names, targets, strict=True):
             address = array.__array_interface__["data"][0]
             binding.bind_output(name, "cpu", 0, array.dtype, array.shape, address)
@@ -334,7 +348,7 @@ class SessionStep:
     def _run_numpy(self, inputs: Sequence[Array | None], targets: Sequence[Array]) -> None:
         arrays = [x if x is not None else self._known[i] for i, x in enumerate(inputs)]
         with np.errstate(all="ignore"):
-            results = compute_run(NUMPY, self._run, arrays)
+            results = [np.array(x) for x in compute_run(NUMPY, self._run, arrays)]
         for target, result in zip(targets, results, strict=True):
             target[...] = result
 
@@ -364,6 +378,10 @@ class SessionStep:
             return session
 
 
+def _are_small(arrays: Sequence[Array]) -> bool:
+    return sum(array.nbytes for array in arrays) <= COPIED_BYTES
+
+
 _FORKED: Final[list[Any]] = []
 """Sessions of the parent of this process: their threads are not here, so that they never end."""
 
@@ -390,7 +408,9 @@ def _new_session(
         )  # fmt: skip
     has_guard = any(output.name == GUARD for output in model.proto.graph.output)
     held = [*model.apart.values(), *constants]
-    return Session(session.run_with_iobinding, session.io_binding, [], inputs, has_guard, held)
+    return Session(
+        session.run_with_iobinding, session.run, session.io_binding, [], inputs, has_guard, held
+    )
 
 
 def memory_limit() -> int:
