@@ -25,8 +25,7 @@ LAYERS = [
     {"models", "dask", "jax", "torch"},
     {"onnx"},
     {"documents"},
-    {"suite"},
-    {"_command", "_notebooks", "cli", "judge", "pydirectml", "__main__"},
+    {"_command", "_notebooks", "cli", "judge", "pydirectml", "suite", "__main__"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
