@@ -6,10 +6,13 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_files import split_model
+from model_files import gather, split_model
 
 import anydml as dml
 from anydml import ModelError
+from anydml.core.levels import LATEST
+from anydml.documents import Options, UsageError
+from anydml.documents.models import ModelDocument
 from anydml.models import Limits, load_model, run_model
 from anydml.models.report import report
 from anydml.models.text import plain
@@ -50,8 +53,8 @@ def places(value):
 
 
 @st.composite
-def mutated(draw):
-    model = copy.deepcopy(split_model())
+def mutated(draw, model=None):
+    model = copy.deepcopy(model or split_model())
     model["resources"]["B"] = {
         "initialValuesDataType": "INT16",
         "initialValues": {"valueStart": 1, "valueDelta": 2, "valueCount": 3},
@@ -100,6 +103,17 @@ def test_the_model_itself_runs(folder):
 @given(model=mutated())
 def test_mutated_models(folder, model):
     attempt(folder, json.dumps(model))
+
+
+@given(model=mutated(gather([1, 2])))
+def test_mutated_models_are_fixed_or_refused(folder, model):
+    (folder / "gather.json").write_text(json.dumps(model))
+    document = ModelDocument(folder / "gather.json", Limits(memory_limit=2**20), Options())
+    try:
+        text, lines = document.fixed(LATEST)
+    except (ModelError, UsageError):
+        return
+    assert (json.loads(text) == model) is not bool(lines)
 
 
 @given(data=st.data())

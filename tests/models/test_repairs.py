@@ -6,6 +6,7 @@ from itertools import cycle, islice
 
 import numpy as np
 import pytest
+from model_files import gather
 
 import anydml as dml
 from anydml.cli.command import main
@@ -300,35 +301,6 @@ def test_every_operator_has_a_page():
 
 
 # ---- --fix ---------------------------------------------------------------------------------------
-
-
-def gather(values, kind="INT16", more=(), **index):
-    """A model of a GATHER with indices of a type that it does not take."""
-    tensor = {"DataType": kind, "Sizes": [1, 1, 1, len(values) or 2], **index}
-    data = {"DataType": "FLOAT32", "Sizes": [1, 1, 1, 4]}
-    return {
-        "resources": {
-            "x": {"initialValuesDataType": "FLOAT32", "initialValues": [1, 2, 3, 4]},
-            "i": {"initialValuesDataType": kind, "initialValues": values},
-            "y": {"initialValuesDataType": "FLOAT32", "initialValues": [0] * (len(values) or 2)},
-        },
-        "dispatchables": {
-            "g": {
-                "type": "DML_OPERATOR_GATHER",
-                "desc": {
-                    "InputTensor": data, "IndicesTensor": tensor,
-                    "OutputTensor": {**data, "Sizes": [1, 1, 1, len(values) or 2]},
-                    "Axis": 3, "IndexDimensions": 1,
-                },
-            }
-        },
-        "commands": [
-            {"type": "dispatch", "dispatchable": "g",
-             "bindings": {"InputTensor": "x", "IndicesTensor": "i", "OutputTensor": "y"}},
-            *more,
-            {"type": "print", "resource": "y"},
-        ],
-    }  # fmt: skip
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def fixed_model(
         if not isinstance(item.desc, Descriptor):
             continue
         for changes in _repairs(item.desc, level):
-            resources = _retyped(changed, name, changes, uses)
+            resources = _retyped(changed, model, name, changes, uses)
             if resources is None:
                 continue
             if model.alone:
@@ -79,7 +79,11 @@ def _bound(item: Dispatchable, bindings: Mapping[str, Any]) -> Iterator[tuple[st
 
 
 def _retyped(
-    document: Mapping[str, Any], name: str, changes: Changes, uses: Mapping[str, set[Use]]
+    document: Mapping[str, Any],
+    model: Model,
+    name: str,
+    changes: Changes,
+    uses: Mapping[str, set[Use]],
 ) -> dict[str, Any] | None:
     """Return the resources that take the types of changed tensors; None if one of them cannot."""
     types = {(name, c.path.removesuffix(".DataType")): c.value
@@ -89,7 +93,7 @@ def _retyped(
         new = {types[use] for use in tensors if use in types}
         if not new:
             continue
-        value = document["resources"][resource]
+        value = document["resources"][resource] if resource in model.resources else {}
         (kind, *others) = new
         if others or not tensors <= types.keys() or not _fits(value.get("initialValues"), kind):
             return None
