@@ -134,6 +134,21 @@ def test_sizes_of_a_run_are_named():
     assert lines[1].startswith("  Note: E_INVALIDARG if a size is -1 in the run")
 
 
+def test_notes_do_not_wait_for_sizes():
+    nodes = [
+        oh.make_node("ConvTranspose", ["x", "w"], ["a"], name="up"),
+        oh.make_node("Reshape", ["a", "s"], ["y"], name="view", allowzero=1),
+    ]
+    weights = {"w": ones(4, 4, 3), "s": np.array([4, -1])}
+    model = model_of(nodes, {"x": [1, 4, "t"]}, {"y": FLOAT}, weights, opset=18)
+    text = "\n".join(Report(dml.read_onnx(model), LATEST).lines())
+    assert "Note: E_INVALIDARG is reported for one spatial dimension" in text
+    assert "Note: E_INVALIDARG: with allowzero=1" in text
+    report = Report(dml.read_onnx(model, dims={"t": 3}), LATEST)
+    assert [item.place for item in report.judged] == ["graph", "refused"]
+    assert "Note: E_INVALIDARG: with allowzero=1" not in "\n".join(report.lines())
+
+
 def test_the_table_is_whole():
     threads = [item["thread"] for item in REPORTS]
     assert len(set(threads)) == len(threads)

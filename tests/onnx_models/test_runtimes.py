@@ -86,17 +86,26 @@ def test_a_run_does_not_depend_on_the_runtime():
         np.testing.assert_array_equal(compiled(x=x)["y"], [[1, 1, 1, 1, 0]])
 
 
-def test_the_command_takes_the_level_of_the_runtimes_directml(tmp_path, capsys):
+def test_the_command_says_up_to_which_opset_there_are_kernels(tmp_path, capsys):
     path = tmp_path / "model.onnx"
     path.write_bytes(padded(18).SerializeToString())
     assert main(["check", str(path), "--runtime", "1.16.3"]) == 0
     out = capsys.readouterr().out
-    assert "(feature level 6_1)" in out
     assert "Kernels of onnxruntime-directml 1.16 (DirectML 1.12.1), up to those of opset 18" in out
     assert main(["check", str(path), "--runtime", "1.16.3", "--windows", "11 22H2", "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["feature_level"] == "5_0"
     assert report["newest_opset"] == 18
+
+
+def test_an_older_runtime_does_not_refuse_what_its_own_directml_computes(tmp_path, capsys):
+    """LayerNormalization is another operator there than in 1.21."""
+    nodes = [oh.make_node("LayerNormalization", ["x", "s"], ["y"])]
+    model = model_of(nodes, {"x": [2, 8]}, {"y": FLOAT}, {"s": np.ones(8, np.float32)})
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert main(["check", str(path), "--runtime", "1.17.3"]) == 0
+    assert " 0 refused" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("version", ["1.25.0", "1.24.5", "1.14.1", "1.22.1", "", "latest", "1"])

@@ -17,7 +17,7 @@ from anydml.core._json import did_you_mean, short_repr
 from anydml.core.comparison import Bounds
 from anydml.core.errors import ArgumentError
 from anydml.core.levels import LATEST, FeatureLevel
-from anydml.core.releases import Runtime, level_of_directml, level_of_windows, runtime_of
+from anydml.core.releases import level_of_directml, level_of_windows, runtime_of
 from anydml.devices.backends import NAMES, is_name
 from anydml.documents import Options
 from anydml.models import Limits
@@ -206,17 +206,12 @@ def add_level_options(command: Callable[..., Any]) -> Any:
 
 
 def one_level(
-    level: FeatureLevel,
-    directml: FeatureLevel | None,
-    windows: FeatureLevel | None,
-    runtime: Runtime | None,
+    level: FeatureLevel, directml: FeatureLevel | None, windows: FeatureLevel | None
 ) -> FeatureLevel:
-    """The level that three options say, of which one may be given; else that of a runtime."""
+    """The level that three options say, of which one may be given."""
     given = [item for item in (directml, windows) if item is not None]
     if len(given) + (level is not LATEST) > 1:
         raise click.UsageError("expected one of --feature-level, --directml and --windows")
-    if runtime is not None and level is LATEST:
-        given.append(runtime.level)
     return given[0] if given else level
 
 
@@ -232,8 +227,7 @@ _AS_ONNXRUNTIME: Final = click.option(
 )  # fmt: skip
 _RUNTIME: Final = click.option(
     "--runtime", type=_found_by(runtime_of), metavar="VERSION",
-    help="Judge an ONNX model by the kernels of a version of onnxruntime-directml, such as 1.20.1, "
-    "and by the DirectML that it contains.",
+    help="Judge an ONNX model by the kernels of a version of onnxruntime-directml, such as 1.20.1.",
 )  # fmt: skip
 _RUN: Final = (
     file_option("NAME=FILE.npy", "--input", help="Input of an ONNX model."),

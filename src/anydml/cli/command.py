@@ -285,9 +285,7 @@ def check(
         raise click.UsageError("--fix: expected one model in a file, and a file to write")
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read only once")
-    chosen = Device(
-        device, feature_level=one_level(feature_level, directml, windows, options.runtime)
-    )
+    chosen = Device(device, feature_level=one_level(feature_level, directml, windows))
     documents = [open_document(path, limits, options) for path in models]
     options.refuse(*documents)
     reports = []

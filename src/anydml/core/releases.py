@@ -97,9 +97,6 @@ class Runtime:
         The last numbers of its versions, as ``"1 2"``.
     directml : str
         The version of DirectML in the package.
-    level : FeatureLevel
-        Its feature level. DirectML 1.14 was never released alone; its library has the operators
-        of 6_3.
     added : str
         The kernels that the release before it does not have, as ``"Pad-18 Resize-18,19"``.
     """
@@ -107,7 +104,6 @@ class Runtime:
     minor: str
     patches: str
     directml: str
-    level: FeatureLevel
     added: str = ""
 
     @property
@@ -128,30 +124,30 @@ class Runtime:
 
 # Read from the tables of kernels in the packages for Windows; 1.24.4 is the last of them.
 RUNTIMES: Final = (
-    Runtime("1.15", "0 1", "1.12.0", _L.LEVEL_6_1),
-    Runtime("1.16", "0 1", "1.12.1", _L.LEVEL_6_1,
+    Runtime("1.15", "0 1", "1.12.0"),
+    Runtime("1.16", "0 1", "1.12.1",
             "BitwiseAnd-18 BitwiseNot-18 BitwiseOr-18 BitwiseXor-18 Pad-18 Split-18"),
-    Runtime("1.16", "2 3", "1.12.1", _L.LEVEL_6_1, "com.microsoft.RotaryEmbedding-1"),
-    Runtime("1.17", "0 1 3", "1.13.1", _L.LEVEL_6_2,
+    Runtime("1.16", "2 3", "1.12.1", "com.microsoft.RotaryEmbedding-1"),
+    Runtime("1.17", "0 1 3", "1.13.1",
             "AveragePool-19 LpPool-18 com.microsoft.QLinearAveragePool-1 "
             "com.microsoft.QLinearConcat-1 com.microsoft.QLinearGlobalAveragePool-1"),
-    Runtime("1.18", "0 1", "1.14.1", _L.LEVEL_6_3,
+    Runtime("1.18", "0 1", "1.14.1",
             "Cast-19 CastLike-19 DequantizeLinear-19 Equal-19 Identity-19 IsInf-20 IsNaN-20 "
             "QuantizeLinear-19 ReduceMax-20 Reshape-19 Shape-19 SimplifiedLayerNormalization-1 "
             "Size-19 com.microsoft.DynamicQuantizeMatMul-1 com.microsoft.FastGelu-1 "
             "com.microsoft.GroupQueryAttention-1 com.microsoft.MatMulIntegerToFloat-1 "
             "com.microsoft.MatMulNBits-1 com.microsoft.QAttention-1 "
             "com.microsoft.SkipSimplifiedLayerNormalization-1"),
-    Runtime("1.19", "0 2", "1.15.1", _L.LEVEL_6_4, "Col2Im-18 Pad-19 ReduceMin-20 Resize-18,19"),
-    Runtime("1.20", "0 1", "1.15.2", _L.LEVEL_6_4,
+    Runtime("1.19", "0 2", "1.15.1", "Col2Im-18 Pad-19 ReduceMin-20 Resize-18,19"),
+    Runtime("1.20", "0 1", "1.15.2",
             "Cast-21 DequantizeLinear-21 QuantizeLinear-21 Reshape-21 Shape-21 Squeeze-21 "
             "Unsqueeze-21"),
-    Runtime("1.21", "0 1", "1.15.4", _L.LEVEL_6_4,
+    Runtime("1.21", "0 1", "1.15.4",
             "CastLike-21 ConstantOfShape-21 Flatten-21 Identity-21 Pad-21 QLinearMatMul-21 "
             "Size-21 Transpose-21"),
-    Runtime("1.22", "0", "1.15.4", _L.LEVEL_6_4),
-    Runtime("1.23", "0", "1.15.4", _L.LEVEL_6_4),
-    Runtime("1.24", "1 2 3 4", "1.15.4", _L.LEVEL_6_4),
+    Runtime("1.22", "0", "1.15.4"),
+    Runtime("1.23", "0", "1.15.4"),
+    Runtime("1.24", "1 2 3 4", "1.15.4"),
 )  # fmt: skip
 _WINDOWS_FORM: Final = re.compile(
     r"(?:WINDOWS\s*)?(?:(1[01])\b,?\s*)?"

@@ -106,7 +106,7 @@ def _regions(item: Judged, graph: Graph) -> str | None:
 
 
 def _width(item: Judged, graph: Graph) -> str | None:
-    if len(graph.values[item.node.inputs[0]].sizes or ()) == 3:
+    if len(graph.values[item.node.inputs[0]].shape or ()) == 3:
         return (
             "E_INVALIDARG is reported for one spatial dimension, although the page accepts it "
             "(hexgrad/kokoro#79 and 3 more): write it with two, of sizes 1 and the width"
@@ -115,7 +115,7 @@ def _width(item: Judged, graph: Graph) -> str | None:
 
 
 def _equation(item: Judged, graph: Graph) -> str | None:
-    if any(len(graph.values[name].sizes or ()) > 4 for name in item.node.inputs):
+    if any(len(graph.values[name].shape or ()) > 4 for name in item.node.inputs):
         return (
             "a crash is reported for tensors of 5 dimensions (microsoft/onnxruntime#26842): write "
             "it as a MatMul of at most 4"
@@ -124,12 +124,16 @@ def _equation(item: Judged, graph: Graph) -> str | None:
 
 
 def _view(item: Judged, graph: Graph) -> str | None:
-    if item.node.attributes.get("allowzero", 0) and graph.values[item.node.inputs[1]].data is None:
-        return (
-            "E_INVALIDARG if a size is -1 in the run: with allowzero=1, which PyTorch's exporter "
-            "writes with dynamo=True, the provider takes it for a size (pytorch/pytorch#170176)"
-        )
-    return None
+    if item.place == "refused" or not item.node.attributes.get("allowzero", 0):
+        return None
+    sizes = graph.values[item.node.inputs[1]].data
+    if sizes is not None and -1 not in sizes:
+        return None
+    return (
+        f"E_INVALIDARG{' if a size is -1 in the run' if sizes is None else ''}: with allowzero=1, "
+        "which PyTorch's exporter writes with dynamo=True, the provider takes -1 for a size "
+        "(pytorch/pytorch#170176); set allowzero to 0"
+    )
 
 
 def _between_quantized(item: Judged, graph: Graph) -> str | None:

@@ -165,11 +165,12 @@ class Report:
             f"the CPU, {counts['refused']} refused (feature level {self.level.suffix})"
         )
         if (runtime := self.model.runtime) is not None:
-            yield f"Kernels of {runtime}, up to those of opset {_newest_opset(runtime)}"
+            as_new = "; they are judged as those of 1.21 make operators" if runtime.missing else ""
+            yield f"Kernels of {runtime}, up to those of opset {_newest_opset(runtime)}{as_new}"
         lowest = self.lowest
         if lowest is not None and any(item.descriptors for item in self.judged):
             yield f"Lowest feature level that accepts the operators: {describe(lowest)}"
-            if self.good and self.level is LATEST and runtime is None:
+            if self.good and self.level is LATEST:
                 yield _other_machines(lowest)
         elif not self.unchecked and not self.good:
             yield "No feature level accepts the model"
