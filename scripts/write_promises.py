@@ -45,7 +45,7 @@ says how to try a function of your own.
 def page(answers: Sequence[Answer]) -> str:
     """The page with all tables."""
     lines = "\n".join(report(answers, versions_here(), True))
-    return f"{HEAD}{BEGIN}\n{lines}\n{END}"
+    return f"{HEAD}{BEGIN}\n{lines}\n\n{END}"
 
 
 def readme_table(answers: Sequence[Answer]) -> Iterator[str]:

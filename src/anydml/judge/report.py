@@ -34,7 +34,6 @@ def report(
     A broken promise that the library's own documentation makes is marked.
     """
     yield f"{LEGEND.format(no=_marked('no', is_markdown))}."
-    yield ""
     libraries = [*dict.fromkeys(answer.library for answer in answers)]
     by_place = {(a.library, a.promise.function, a.promise.name): a for a in answers}
     title = [f"{name} {versions.get(name, '')}".strip() for name in libraries]
@@ -44,16 +43,16 @@ def report(
             [p.text, *(cell(by_place[name, function, p.name], is_markdown) for name in libraries)]
             for p in promises
         ]
-        yield from _table([function, *title], rows, is_markdown)
         yield ""
+        yield from _table([function, *title], rows, is_markdown)
         broken = [a for a in answers if a.promise.function == function and a.example]
+        if broken:
+            yield ""
         for answer in broken:
             mark = f", though {answer.page} promises it" if answer.page else ""
             start = "- " if is_markdown else "  "
             text = answer.example.replace("|", "\\|") if is_markdown else answer.example
             yield f"{start}{answer.library}, {answer.promise.name}{mark}: {text}"
-        if broken:
-            yield ""
 
 
 def _table(
