@@ -117,6 +117,7 @@ def _session(
     is_constant: Callable[[Value], bool],
     functions: Iterable[Any],
     thorough: bool,
+    threads: int = 1,
 ) -> Any:
     """A session of nodes that are not connected; names of the tensors of several have a prefix."""
     with name_missing_package("nodes on the CPU", "anydml[onnxruntime]"):
@@ -157,10 +158,11 @@ def _session(
     model.ir_version = min(model.ir_version, 10)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not thorough:
         levels = onnxruntime.GraphOptimizationLevel
         options.graph_optimization_level = levels.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
@@ -184,6 +186,8 @@ class CpuNode:
         Names of values that are the same in every run.
     functions : iterable of onnx.FunctionProto
         Functions that nodes of its bodies may call.
+    threads : int
+        Those of its session, which do not spin.
     """
 
     def __init__(
@@ -192,6 +196,7 @@ class CpuNode:
         inputs: Sequence[Value | None],
         constants: Collection[str],
         functions: Iterable[Any],
+        threads: int,
     ) -> None:
         self._names = [
             "" if value is None or value.name in constants else name
@@ -201,8 +206,9 @@ class CpuNode:
         self._outputs = list(node.outputs)
         try:
             self._session = _session(
-                [(node, inputs)], lambda value: value.name in constants, functions, thorough=True
-            )
+                [(node, inputs)], lambda value: value.name in constants, functions,
+                thorough=True, threads=threads,
+            )  # fmt: skip
         except AnyDMLError:
             raise
         except Exception as error:

@@ -15,6 +15,7 @@ from anydml.core.errors import (
     ModelError,
 )
 from anydml.devices.device import Device
+from anydml.devices.threads import get_num_threads
 from anydml.graphs.build import GraphBuilder
 from anydml.graphs.check import CONSTANTS_SINCE
 from anydml.graphs.compiled import CompiledGraph
@@ -256,7 +257,7 @@ class _NodeStep:
         self._item = item
         self._model = model
         self._device = device
-        self._cpu: CpuNode | None = None
+        self._cpu: dict[int, CpuNode] = {}  # by the number of threads
         self._known: dict[Any, tuple[CompiledGraph, list[Value | None]]] = {}
 
     def __call__(self, arrays: Arrays) -> None:
@@ -298,16 +299,17 @@ class _NodeStep:
         return Value(name, kind, array.shape if name in arrays else value.sizes, array)
 
     def _on_cpu(self, inputs: Sequence[Value | None]) -> list[Any]:
-        if self._cpu is None:
-            graph = self._model.graph
+        threads, graph = get_num_threads(), self._model.graph
+        if threads not in self._cpu:
             constants = {name for name, value in graph.values.items() if value.data is not None}
             given = inputs
             if self._item.node.has_subgraphs:  # bodies need the shapes that all runs have
                 given = [value and (graph.values[value.name] if graph.values[value.name].type
                                     else Value(value.name, value.type, proto=value.proto))
                          for value in inputs]  # fmt: skip
-            self._cpu = CpuNode(self._item.node, given, constants, graph.functions)
-        return self._cpu(inputs)
+            node = self._item.node
+            self._cpu[threads] = CpuNode(node, given, constants, graph.functions, threads)
+        return self._cpu[threads](inputs)
 
     def _on_device(self, inputs: Sequence[Value | None]) -> list[Array]:
         item = self._item
