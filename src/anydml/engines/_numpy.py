@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from anydml.engines import Reduction, Step
-from anydml.engines._convolution import SCRATCH_BYTES, correlate, correlate_dilated
+from anydml.engines._convolution import SCRATCH_BYTES, correlate, correlate_dilated, multiply
 from anydml.engines._reductions import REDUCTIONS, locate_max
 from anydml.engines._windows import NOWHERE, Window
 
@@ -28,8 +28,7 @@ class NumpyEngine:
 
     def dot(self, a: Array, b: Array) -> Array:
         """Matrix products, by BLAS where it has the type."""
-        result: Array = np.matmul(_with_rows(a), _with_rows(b))
-        return result
+        return multiply(_with_rows(a), _with_rows(b))
 
     def conv(
         self, x: Array, w: Array, window: Window, groups: int, steps: Sequence[int] | None = None
