@@ -152,3 +152,17 @@ def test_three_small_operators_get_a_session(sessions):
     assert len(sessions) == 1
     compare(model_of(nodes[:2], {"x": (2, 3)}, {"b": FLOAT}), {"x": floats(0, 2, 3)}, "onnxruntime")
     assert len(sessions) == 1
+
+
+@pytest.mark.parametrize("operator", ["GlobalAveragePool", "GlobalLpPool"])
+@pytest.mark.parametrize("special", [[], [np.nan], [np.inf, -np.inf], [3e38]])
+def test_global_pooling_of_large_images_joins_a_session(operator, special, sessions):
+    nodes = [node("Relu", ["x"], ["a"]), node(operator, ["a"], ["b"]), node("Neg", ["b"], ["y"])]
+    x = floats(0, 2, 5, 12, 96)
+    x[1, 2].reshape(-1)[: len(special)] = special
+    model = dml.read_onnx(model_of(nodes, {"x": x.shape}, {"y": FLOAT}))
+    expected, got = (
+        model.compile(dml.Device(device))(x=x)["y"] for device in ("reference", "onnxruntime")
+    )
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    assert len(sessions) == 1
