@@ -202,7 +202,12 @@ def is_elementwise(kernel: str) -> bool:
 
 def evaluation(kernel: str) -> Callable[[Arrays, Arrays, Attributes], None]:
     """The reference implementation of a kernel that no `compute` describes."""
-    return next(kind.evaluate for kind in OPERATORS.values() if kernel == kind.KERNEL)
+    kinds: list[type[Descriptor]] = [Descriptor]
+    for kind in kinds:
+        if getattr(kind, "KERNEL", None) == kernel:
+            return kind.evaluate
+        kinds += kind.__subclasses__()
+    raise LookupError(f"{kernel}: no operator uses this kernel")
 
 
 def support(operator: type[Descriptor] | Descriptor | str) -> tuple[Support, ...]:
