@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml import DataType
 from anydml.cli.capture import capture_header
 from anydml.cli.command import main
-from anydml.core.dtypes import DataType
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import (
     BoolKind,

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from anydml import ArgumentError, CompiledOperator, ModelError
 from anydml.cli import command as cli
-from anydml.core.errors import ArgumentError, ModelError
-from anydml.devices.operators import CompiledOperator
 from anydml.models import Limits, load_model, run, run_model
 from anydml.models.run import duration, timed
 

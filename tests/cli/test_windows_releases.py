@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anydml import ArgumentError
 from anydml.cli.command import main
-from anydml.core.errors import ArgumentError
 from anydml.core.releases import WINDOWS, first_windows, level_of_windows
 
 LEVELS = {

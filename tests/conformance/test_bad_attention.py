@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import anydml as dml
-from anydml.core.errors import InvalidDescriptorError
+from anydml import InvalidDescriptorError
 
 T = dml.TensorDesc
 NEW = {name: T("FLOAT32", (2, 3, 8)) for name in ("query_tensor", "key_tensor", "value_tensor")}

@@ -10,8 +10,8 @@ import re
 import pytest
 
 import anydml as dml
+from anydml import TensorDesc
 from anydml.core.problems import members
-from anydml.core.tensor import TensorDesc
 from anydml.ops import _fields as kinds
 from anydml.ops._descriptor import page_name
 from anydml.ops._fields import Role

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml import AnyDMLError
 from anydml.core import _json
-from anydml.core.errors import AnyDMLError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 I = np.array([[0], [1]])  # noqa: E741

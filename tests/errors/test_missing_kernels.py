@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import anydml as dml
+from anydml import MissingKernelError
 from anydml.cli import command as cli
-from anydml.core.errors import MissingKernelError
 from anydml.ops import _registry as registry
 
 T = dml.TensorDesc

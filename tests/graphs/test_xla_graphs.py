@@ -15,8 +15,8 @@ from stepwise import run_stepwise
 from test_random_graphs import as_bytes, is_read
 
 import anydml as dml
+from anydml import MissingKernelError
 from anydml.cli import command as cli
-from anydml.core.errors import MissingKernelError
 from benchmarks import networks
 from support import jax_64_bits
 

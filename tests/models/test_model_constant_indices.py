@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from model_files import run, tensor, value_resource, write_model, zeros
 
 import anydml as dml
-from anydml.core.errors import IndexOutOfRangeError, ModelError
+from anydml import IndexOutOfRangeError, ModelError
 from anydml.devices.binding import elements_size
 from anydml.models import Limits
 from anydml.models.report import report

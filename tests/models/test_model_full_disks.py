@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from model_files import target_model, value_resource, write_model, write_target, zeros
 
-from anydml.core.errors import ModelError
+from anydml import ModelError
 from anydml.models import Limits, files
 
 REASONS = {

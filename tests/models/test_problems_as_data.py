@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import anydml as dml
+from anydml import FeatureLevel, ModelError
 from anydml.cli import command as cli
-from anydml.core.errors import ModelError
-from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.levels import LATEST
 from anydml.core.problems import Problem, accepted_by, members, pointer
 from anydml.models.positions import placed
 from anydml.ops._computed import Computed

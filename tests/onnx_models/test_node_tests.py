@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import anydml as dml
-from anydml.core.errors import ModelError
+from anydml import ModelError
 from anydml.core.levels import LATEST
 
 onnx = pytest.importorskip("onnx")

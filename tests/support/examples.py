@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from anydml.ops._descriptor import Descriptor
+from anydml import Descriptor
 from anydml.ops._examples import examples_of
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS

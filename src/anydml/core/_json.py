@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 from anydml.core.errors import (
     AnyDMLError,
+    ArgumentError,
     ArgumentTypeError,
     InvalidDescriptorError,
     ModelError,
@@ -385,6 +386,15 @@ def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     """The end of a message about an unknown name: a suggestion, if one is close."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
+
+
+def check_word(name: str, value: Any, accepted: Sequence[Any]) -> str:
+    """Return the value of an argument; refuse one that is not one of some words."""
+    if not isinstance(value, str) or value not in accepted:
+        words = ", ".join(map(repr, accepted))
+        hint = did_you_mean(value, accepted)
+        raise ArgumentError(f"{name}: expected one of {words}, got {short_repr(value)}{hint}")
+    return value
 
 
 def unnamed_error(call: str, given: tuple[Any, ...], names: Iterable[str]) -> ArgumentTypeError:

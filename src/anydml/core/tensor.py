@@ -118,10 +118,10 @@ class TensorDesc:
         convert("strides", "Strides", lambda v: None if v is None else _integers(v), strides,
              "a sequence of at most 8 integers, or None")  # fmt: skip
         convert("flags", "Flags", parse_flags, flags, "NONE or OWNED_BY_DML")
-        convert("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", _integer,
+        convert("guaranteed_base_offset_alignment", "GuaranteedBaseOffsetAlignment", integer_of,
              guaranteed_base_offset_alignment, "an integer")  # fmt: skip
         if total_tensor_size_in_bytes is not None:
-            convert("total_tensor_size_in_bytes", "TotalTensorSizeInBytes", _integer,
+            convert("total_tensor_size_in_bytes", "TotalTensorSizeInBytes", integer_of,
                  total_tensor_size_in_bytes, "an integer or None")  # fmt: skip
         if problems:
             raise InvalidDescriptorError(problems)
@@ -473,7 +473,7 @@ def parse_flags(value: Any) -> TensorFlags:
             f"TensorFlags: expected a name or a list of names, got {_json.short_repr(value)}"
         )
     try:
-        names = _take_sizes(value)
+        names = members_of(value, _MOST_SIZES)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"TensorFlags: {error}") from error
     return max(map(TensorFlags.parse, names), default=TensorFlags.NONE)
@@ -485,8 +485,9 @@ def _json_flags(value: Any) -> TensorFlags:
     return TensorFlags.read_json(value)
 
 
-def _integer(value: Any) -> int:
-    if isinstance(value, bool):
+def integer_of(value: Any) -> int:
+    """Convert to an integer of at most 64 bits; reject bools."""
+    if type(value).__name__ in ("bool", "bool_"):  # Python's or NumPy's
         raise TypeError("expected an integer, got a bool")
     number = operator.index(value)
     if abs(number) > _json.UINT64_MAX:
@@ -495,16 +496,17 @@ def _integer(value: Any) -> int:
 
 
 def _integers(values: Any) -> tuple[int, ...]:
+    return tuple(map(integer_of, members_of(values, _MOST_SIZES)))
+
+
+def members_of(values: Any, most: int = MAX_DIMENSIONS) -> list[Any]:
+    """The members of a sequence, limited in number because it may be infinite."""
     if isinstance(values, str | bytes | Mapping):
-        raise TypeError("expected a sequence of integers")
-    return tuple(map(_integer, _take_sizes(values)))
-
-
-def _take_sizes(values: Iterable[Any]) -> list[Any]:
+        raise TypeError("expected a sequence")
     found: list[Any] = []
-    for value in values:  # which may have no end
-        if len(found) == _MOST_SIZES:
-            raise ValueError(f"expected at most {_MOST_SIZES} sizes")
+    for value in values:
+        if len(found) == most:
+            raise ValueError(f"expected at most {most} values")
         found.append(value)
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
-from anydml.core._json import did_you_mean, short_repr, unnamed_error
+from anydml.core._json import check_word, short_repr, unnamed_error
 from anydml.core._literals import OutOfRange
 from anydml.core.errors import (
     ArgumentError,
@@ -58,11 +58,7 @@ class Operator(Generic[Desc]):
         violations = checked_kind(desc).violations(level)
         if violations:
             raise InvalidDescriptorError(violations)
-        if not isinstance(out_of_range, str) or out_of_range not in ("raise", "clamp"):
-            raise ArgumentError(
-                f"out_of_range: expected 'raise' or 'clamp', got {short_repr(out_of_range)}"
-                f"{did_you_mean(out_of_range, ('raise', 'clamp'))}"
-            )
+        check_word("out_of_range", out_of_range, ("raise", "clamp"))
         if out_of_range == "clamp" and not desc.CLAMPS:
             raise ArgumentError(f"out_of_range: expected 'raise' for {desc.NAME}, got 'clamp'")
         self._desc = desc

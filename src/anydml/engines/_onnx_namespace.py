@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -60,13 +61,13 @@ def _has_traced(operands: Sequence[Any]) -> bool:
     )
 
 
-def _function(operator: str) -> Callable[[Any], Any]:
+def _function(node: str) -> Callable[[Any], Any]:
     """An operator of ONNX on floats; integers are computed in float64."""
 
     def call(x: Any) -> Any:
         if x.dtype.kind != "f":
             x = x.astype(np.float64)
-        return elementwise(operator, x)
+        return elementwise(node, x)
 
     return call
 
@@ -328,14 +329,17 @@ def full(shape: Sequence[int], value: Any, dtype: Any = None) -> Any:
 
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    name: _function(operator)
-    for name, operator in {
+    name: _function(node)
+    for name, node in {
         "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
         "tanh": "Tanh", "rint": "Round", "round": "Round", "floor": "Floor", "ceil": "Ceil",
         "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
         "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
     }.items()
 } | {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "negative": operator.neg, "equal": operator.eq, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge,
     "abs": lambda x: x if x.dtype.kind == "u" else elementwise("Abs", x),
     "where": chosen, "power": power, "max": maximum_along, "min": minimum_along, "sum": sum_along,
     "prod": product_along, "concatenate": lambda arrays, axis=0: joined(arrays, axis),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anydml._native import INDEX_MODES
-from anydml.core._json import did_you_mean, short_repr
+from anydml.core._json import check_word
 from anydml.core.errors import ArgumentError
 from anydml.functions._arguments import is_uint64
 from anydml.functions._library import Array, Library
@@ -22,12 +22,7 @@ def into_axes(
     """
     if isinstance(mode, str) and mode == "raise":
         return lookup, False
-    if not isinstance(mode, str) or mode not in INDEX_MODES:
-        accepted = ", ".join(map(repr, INDEX_MODES))
-        raise ArgumentError(
-            f"mode: expected one of {accepted}, got "
-            f"{short_repr(mode)}{did_you_mean(mode, INDEX_MODES)}"
-        )
+    check_word("mode", mode, INDEX_MODES)
     for axis in axes if mode != "clamp" else ():  # clamping: the operator's own rules
         if data.shape[axis] == 0 and 0 not in lookup.shape:
             raise ArgumentError(

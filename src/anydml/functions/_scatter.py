@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from anydml._native import NUMBERS, REDUCTIONS
-from anydml.core._json import did_you_mean, short_repr
-from anydml.core.errors import ArgumentError, ArgumentTypeError
+from anydml.core._json import check_word
+from anydml.core.errors import ArgumentTypeError
 from anydml.functions._function import SPECS, Attributes, Derivatives, FunctionSpec, Kinds, Saved
 from anydml.functions._library import Array, Library, call_kernel
 from anydml.functions._rules import Arrays, Derived, call, or_zeros
@@ -47,13 +47,8 @@ def name_of(reduction: Any) -> str:
     """Return the kernel's name of a reduction."""
     if reduction is None:
         return "none"
-    if not isinstance(reduction, str) or reduction not in NAMES:
-        accepted = ", ".join(repr(name) for name in NAMES)
-        raise ArgumentError(
-            f"reduction: expected one of {accepted}, got {short_repr(reduction)}"
-            f"{did_you_mean(reduction, NAMES)}"
-        )
-    return _SYNONYMS.get(reduction, reduction)
+    name = check_word("reduction", reduction, NAMES)
+    return _SYNONYMS.get(name, name)
 
 
 def check_type(operands: Arrays, attributes: Attributes) -> None:

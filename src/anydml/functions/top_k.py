@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, SupportsIndex, Unpa
 import numpy as np
 from numpy import ndarray
 
-from anydml.core._json import did_you_mean, short_repr
+from anydml.core._json import check_word
 from anydml.core.errors import ArgumentError
 from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
@@ -129,10 +129,8 @@ def _order(
 ) -> tuple[bool, bool, bool, bool]:
     """Check the options; return the attributes `largest`, `sorted`, `nan_last` and `last_first`."""
     for name, value in {"mode": mode, "nan": nan, "tie_break": tie_break}.items():
-        if (name, value) != ("mode", None) and value not in _CHOICES[name]:
-            accepted = " or ".join(map(repr, _CHOICES[name]))
-            hint = did_you_mean(str(value), _CHOICES[name])
-            raise ArgumentError(f"{name}: expected {accepted}, got {short_repr(value)}{hint}")
+        if (name, value) != ("mode", None):
+            check_word(name, value, _CHOICES[name])
     wanted = mode != "smallest"
     if largest is not None:
         wanted = _arguments.flag(largest, "largest")

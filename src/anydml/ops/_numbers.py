@@ -1,36 +1,13 @@
-"""Conversions of numbers to other types, to bits and to text for messages."""
+"""Conversions of numbers to bits and to text for messages."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from anydml.core.rules import UNKNOWN, is_known
-
-
-def cast_element(element: Any, to: np.dtype[Any]) -> Any:
-    """Convert one element to another type, as CAST does."""
-    if element.dtype == to:
-        return element
-    if to.kind == "f":
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return to.type("nan") if element != element else to.type(element)
-    if element.dtype.kind == "f":
-        return saturated(float(element), to)
-    return element.astype(to)  # the low bits
-
-
-def saturated(number: float, to: np.dtype[Any]) -> Any:
-    """Discard the fraction and clamp to the range of an integer type."""
-    limits = np.iinfo(to)
-    if math.isnan(number):
-        return to.type(0)
-    if number >= limits.max:
-        return to.type(limits.max)
-    return to.type(limits.min) if number <= limits.min else to.type(math.trunc(number))
 
 
 def bits_of(value: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from anydml.core.errors import Violation
-from anydml.core.program import ArraySpec, Dynamic
+from anydml.core.program import ArraySpec, Dynamic, Inferred
 from anydml.core.rules import UNKNOWN, Rules, differ, known
 from anydml.core.tensor import TensorDesc
 
@@ -39,6 +39,11 @@ def numpy_of(data_type: Any) -> Any:
 def dtype_named(name: Any) -> Any:
     """The NumPy type with a name, which may be unknown."""
     return name if name is UNKNOWN else np.dtype(name)
+
+
+def infer_filled(inputs: Sequence[ArraySpec], attributes: Mapping[str, Any]) -> Inferred:
+    """The output of an operator that has its shape and type as attributes."""
+    return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
 
 
 def replace_size(shape: Sequence[Any], axis: int, size: Any) -> Any:

@@ -29,7 +29,7 @@ from anydml.ops._fields import (
     scalar,
 )
 from anydml.ops._rules import type_of_scalar
-from anydml.ops._shapes import dtype_named
+from anydml.ops._shapes import dtype_named, infer_filled
 
 FAMILY = Family.CREATE
 
@@ -71,9 +71,7 @@ class DiagonalMatrix(_Diagonal):
     EXAMPLES = ({"output_tensor": TensorDesc("FLOAT32", (3, 4)), "offset": 1, "value": 1.0},)
     ALSO_KNOWN_AS = "onnx.EyeLike numpy.eye torch.eye jax.numpy.eye"
 
-    @staticmethod
-    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
+    infer = staticmethod(infer_filled)
 
     @staticmethod
     def compute(

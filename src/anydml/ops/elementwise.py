@@ -39,22 +39,16 @@ class ElementWiseSubtract(Binary):
     """``A - B``."""
 
     NAME = "ELEMENT_WISE_SUBTRACT"
+    FUNCTION = "subtract"
     ALSO_KNOWN_AS = "onnx.Sub numpy.subtract torch.sub jax.numpy.subtract jax.lax.sub"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a - b
 
 
 class ElementWiseAdd(Binary):
     """``A + B``."""
 
     NAME = "ELEMENT_WISE_ADD"
+    FUNCTION = "add"
     ALSO_KNOWN_AS = "onnx.Add numpy.add torch.add jax.numpy.add jax.lax.add"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a + b
 
 
 class ElementWiseAdd1(ElementWiseAdd):
@@ -77,11 +71,8 @@ class ElementWiseMultiply(Binary):
     """``A * B``."""
 
     NAME = "ELEMENT_WISE_MULTIPLY"
+    FUNCTION = "multiply"
     ALSO_KNOWN_AS = "onnx.Mul numpy.multiply torch.mul jax.numpy.multiply jax.lax.mul"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a * b
 
 
 class ElementWiseDivide(Binary):
@@ -183,11 +174,8 @@ class ElementWiseNegate(Function):
     """``-x``; the most negative integer is unchanged."""
 
     NAME = "ELEMENT_WISE_NEGATE"
+    FUNCTION = "negative"
     ALSO_KNOWN_AS = "onnx.Neg numpy.negative torch.neg jax.numpy.negative jax.lax.neg"
-
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return -x
 
 
 class ElementWiseSign(Function):

@@ -19,7 +19,6 @@ import numpy as np
 
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
-from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
@@ -28,7 +27,7 @@ from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._numbers import bits_of, value_of
 from anydml.ops._rules import type_of_scalar
-from anydml.ops._shapes import dtype_named, numpy_of
+from anydml.ops._shapes import infer_filled, numpy_of
 
 FAMILY = Family.CREATE
 
@@ -69,9 +68,7 @@ class FillValueConstant(Descriptor):
         },
     )
 
-    @staticmethod
-    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
+    infer = staticmethod(infer_filled)
 
     def check(self) -> Rules:
         yield type_of_scalar("ValueDataType", self.value_data_type, self.named("output_tensor"))

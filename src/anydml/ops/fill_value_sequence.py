@@ -29,7 +29,6 @@ import numpy as np
 
 from anydml.core._literals import DataTypeName
 from anydml.core.dtypes import DataType
-from anydml.core.program import ArraySpec, Inferred
 from anydml.core.rules import Rules
 from anydml.core.tensor import TensorDesc
 from anydml.engines import Array, Engine
@@ -37,7 +36,7 @@ from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
 from anydml.ops._rules import number_of, type_of_scalar
-from anydml.ops._shapes import dtype_named
+from anydml.ops._shapes import infer_filled
 
 FAMILY = Family.CREATE
 
@@ -88,9 +87,7 @@ class FillValueSequence(Descriptor):
         },
     )
 
-    @staticmethod
-    def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
-        return Inferred((ArraySpec(attributes["shape"], dtype_named(attributes["dtype"])),))
+    infer = staticmethod(infer_filled)
 
     def check(self) -> Rules:
         yield type_of_scalar("ValueDataType", self.value_data_type, self.named("output_tensor"))

@@ -78,57 +78,42 @@ class ElementWiseLogicalEquals(Comparison):
     """``A == B``."""
 
     NAME = "ELEMENT_WISE_LOGICAL_EQUALS"
+    FUNCTION = "equal"
     ALSO_KNOWN_AS = "onnx.Equal numpy.equal torch.eq jax.numpy.equal jax.lax.eq"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a == b
 
 
 class ElementWiseLogicalGreaterThan(Comparison):
     """``A > B``."""
 
     NAME = "ELEMENT_WISE_LOGICAL_GREATER_THAN"
+    FUNCTION = "greater"
     ALSO_KNOWN_AS = "onnx.Greater numpy.greater torch.gt jax.numpy.greater jax.lax.gt"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a > b
 
 
 class ElementWiseLogicalGreaterThanOrEqual(Comparison):
     """``A >= B``."""
 
     NAME = "ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL"
+    FUNCTION = "greater_equal"
     ALSO_KNOWN_AS = (
         "onnx.GreaterOrEqual numpy.greater_equal torch.ge jax.numpy.greater_equal jax.lax.ge"
     )
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a >= b
 
 
 class ElementWiseLogicalLessThan(Comparison):
     """``A < B``."""
 
     NAME = "ELEMENT_WISE_LOGICAL_LESS_THAN"
+    FUNCTION = "less"
     ALSO_KNOWN_AS = "onnx.Less numpy.less torch.lt jax.numpy.less jax.lax.lt"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a < b
 
 
 class ElementWiseLogicalLessThanOrEqual(Comparison):
     """``A <= B``."""
 
     NAME = "ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL"
+    FUNCTION = "less_equal"
     ALSO_KNOWN_AS = "onnx.LessOrEqual numpy.less_equal torch.le jax.numpy.less_equal jax.lax.le"
-
-    @staticmethod
-    def compute(e: Engine, a: Array, b: Array) -> Array:
-        return a <= b
 
 
 class ElementWiseIsNan(Function):

@@ -56,8 +56,9 @@ from anydml.ops._fields import (
     scalar,
     uints,
 )
-from anydml.ops._numbers import bits_of, cast_element, value_of
+from anydml.ops._numbers import bits_of, value_of
 from anydml.ops._shapes import numpy_of
+from anydml.portable._numbers import convert
 
 FAMILY = Family.MOVE
 
@@ -288,7 +289,7 @@ class Padding(Descriptor):
         dtype = self.input_tensor.data_type.numpy
         value = self.padding_value
         if dtype is not UNKNOWN and value is not UNKNOWN:
-            value = cast_element(np.float32(value), dtype)
+            value = convert(np.asarray(value, np.float32), dtype).item()
         return _kernel_attributes(self, bits_of(value, dtype))
 
     compute = staticmethod(Padding1.compute)

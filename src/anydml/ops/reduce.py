@@ -8,7 +8,7 @@ the result is NaN, or the index of a NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from anydml.core._literals import AxisDirectionName, ReduceFunctionName
 from anydml.core.program import ArraySpec, Inferred
@@ -177,6 +177,7 @@ class Position(Computed):
     axes: Sequence[int] = axes_field()
     axis_direction: AxisDirection | AxisDirectionName = enumeration(AxisDirection)
 
+    LARGEST: ClassVar[bool]
     TOLERANCE = EXACT
     EXAMPLES = ({"input_tensor": _INPUT, "axes": (0, 1), "axis_direction": "INCREASING"},)
 
@@ -186,31 +187,27 @@ class Position(Computed):
         rule = distinct_axes(attributes["axes"], ("InputTensor", inputs[0]))
         return Inferred.of((ArraySpec(sizes, None),), rule)
 
+    @classmethod
+    def compute(
+        cls, e: Engine, x: Array, *, axes: Sequence[int], axis_direction: AxisDirection
+    ) -> Array:
+        return position(e, x, axes, cls.LARGEST, axis_direction)
+
 
 class ArgMax(Position):
     """The index of the largest element along some axes."""
 
     NAME = "ARGMAX"
+    LARGEST = True
     ALSO_KNOWN_AS = "onnx.ArgMax numpy.argmax torch.argmax jax.numpy.argmax jax.lax.argmax"
-
-    @staticmethod
-    def compute(
-        e: Engine, x: Array, *, axes: Sequence[int], axis_direction: AxisDirection
-    ) -> Array:
-        return position(e, x, axes, True, axis_direction)
 
 
 class ArgMin(Position):
     """The index of the smallest element along some axes."""
 
     NAME = "ARGMIN"
+    LARGEST = False
     ALSO_KNOWN_AS = "onnx.ArgMin numpy.argmin torch.argmin jax.numpy.argmin jax.lax.argmin"
-
-    @staticmethod
-    def compute(
-        e: Engine, x: Array, *, axes: Sequence[int], axis_direction: AxisDirection
-    ) -> Array:
-        return position(e, x, axes, False, axis_direction)
 
 
 class Cumulative(Computed):

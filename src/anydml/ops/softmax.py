@@ -9,7 +9,8 @@ element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from anydml.core.levels import FeatureLevel
 from anydml.core.program import ArraySpec, Inferred
@@ -58,6 +59,10 @@ def _only_rows(data: ArraySpec) -> Rules:
         yield equal(f"InputTensor.Sizes[{i}]", size, 1, why)
 
 
+def _of_rows(function: Callable[[Engine, Array, Sequence[int]], Array]) -> Any:
+    return staticmethod(lambda e, x: function(e, x, (x.ndim - 1,)))
+
+
 class Rowwise(Activation):
     """Base of the operators that normalize rows.
 
@@ -90,9 +95,7 @@ class ActivationSoftmax(Rowwise):
     FUSED_SINCE = FeatureLevel.LEVEL_6_1
     TOLERANCE = _ROUNDED
 
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return softmax(e, x, (x.ndim - 1,))
+    compute = _of_rows(softmax)
 
 
 class ActivationLogSoftmax(Rowwise):
@@ -101,9 +104,7 @@ class ActivationLogSoftmax(Rowwise):
     NAME = "ACTIVATION_LOG_SOFTMAX"
     TOLERANCE = _ROUNDED
 
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return log_softmax(e, x, (x.ndim - 1,))
+    compute = _of_rows(log_softmax)
 
 
 class ActivationHardmax(Rowwise):
@@ -112,9 +113,7 @@ class ActivationHardmax(Rowwise):
     NAME = "ACTIVATION_HARDMAX"
     TOLERANCE = EXACT
 
-    @staticmethod
-    def compute(e: Engine, x: Array) -> Array:
-        return hardmax(e, x, (x.ndim - 1,))
+    compute = _of_rows(hardmax)
 
 
 class AlongAxes(Activation):
@@ -159,9 +158,7 @@ class ActivationSoftmax1(AlongAxes):
     TOLERANCE = _ROUNDED
     ALSO_KNOWN_AS = "onnx.Softmax torch.softmax torch.nn.functional.softmax jax.nn.softmax"
 
-    @staticmethod
-    def compute(e: Engine, x: Array, *, axes: Sequence[int]) -> Array:
-        return softmax(e, x, axes)
+    compute = staticmethod(softmax)
 
 
 class ActivationLogSoftmax1(AlongAxes):
@@ -173,9 +170,7 @@ class ActivationLogSoftmax1(AlongAxes):
         "onnx.LogSoftmax torch.log_softmax torch.nn.functional.log_softmax jax.nn.log_softmax"
     )
 
-    @staticmethod
-    def compute(e: Engine, x: Array, *, axes: Sequence[int]) -> Array:
-        return log_softmax(e, x, axes)
+    compute = staticmethod(log_softmax)
 
 
 class ActivationHardmax1(AlongAxes):
@@ -185,6 +180,4 @@ class ActivationHardmax1(AlongAxes):
     TOLERANCE = EXACT
     ALSO_KNOWN_AS = "onnx.Hardmax"
 
-    @staticmethod
-    def compute(e: Engine, x: Array, *, axes: Sequence[int]) -> Array:
-        return hardmax(e, x, axes)
+    compute = staticmethod(hardmax)

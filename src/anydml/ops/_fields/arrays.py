@@ -9,14 +9,13 @@ from typing import Any
 from anydml.core import _json
 from anydml.core.levels import FeatureLevel
 from anydml.core.rules import UNKNOWN
-from anydml.core.tensor import MAX_DIMENSIONS
+from anydml.core.tensor import MAX_DIMENSIONS, integer_of, members_of
 from anydml.ops._fields.base import (
     INT,
     UINT,
     Kind,
     Outside,
     Siblings,
-    integer_of,
     json_int,
     json_int64,
 )
@@ -90,15 +89,3 @@ class FloatsKind(Kind):
 
     def short_repr(self, value: Any) -> str:
         return f"({''.join(f'{_FLOAT.short_repr(number)}, ' for number in value)})"
-
-
-def members_of(value: Any) -> list[Any]:
-    """The members of a sequence, limited in number because it may be infinite."""
-    if isinstance(value, str | bytes | dict):
-        raise TypeError("expected a sequence of numbers")
-    taken: list[Any] = []
-    for member in value:
-        if len(taken) == MAX_DIMENSIONS:
-            raise ValueError(f"expected at most {MAX_DIMENSIONS} values")
-        taken.append(member)
-    return taken

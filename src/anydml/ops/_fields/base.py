@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from anydml.core import _json
 from anydml.core.enums import NamedEnum
 from anydml.core.levels import FeatureLevel
+from anydml.core.tensor import integer_of
 
 Outside = tuple[str, str, Any]
 """A path below the field, what would be accepted there, and what stands there."""
@@ -192,13 +192,3 @@ class EnumerationKind(Kind):
 
 json_int64 = _json.json_integer(-(2**63), 2**63 - 1)
 json_int = _json.json_integer(INT.low, INT.high)
-
-
-def integer_of(value: Any) -> int:
-    """Convert to an integer of at most 64 bits; reject bools."""
-    if isinstance(value, bool | np.bool_):
-        raise TypeError("expected an integer, got a bool")
-    number = operator.index(value)
-    if abs(number) > _json.UINT64_MAX:
-        raise ValueError("expected an integer of at most 64 bits")
-    return number

@@ -9,7 +9,7 @@ from typing import Any
 from anydml.core import _json
 from anydml.core.errors import ModelError
 from anydml.core.levels import FeatureLevel
-from anydml.ops._fields.arrays import members_of
+from anydml.core.tensor import members_of
 from anydml.ops._fields.base import Kind, Outside, Siblings
 
 PREFIX = "DML_OPERATOR_"

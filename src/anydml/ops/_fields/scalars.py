@@ -12,7 +12,8 @@ from anydml.core import _json
 from anydml.core.dtypes import DataType
 from anydml.core.errors import ModelError
 from anydml.core.levels import FeatureLevel
-from anydml.ops._fields.base import Kind, Outside, Siblings, integer_of
+from anydml.core.tensor import integer_of
+from anydml.ops._fields.base import Kind, Outside, Siblings
 from anydml.ops._fields.real import Real, fits, range_text, real_of, rounded, written
 
 MEMBERS: Final = {
