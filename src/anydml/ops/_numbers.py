@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,6 @@ def bits_of(value: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
         return UNKNOWN  # type: ignore[no-any-return]  # stands for any value
     octets = np.array(value, dtype).tobytes().ljust(16, b"\0")
     return tuple(np.frombuffer(octets, np.int64).tolist())
-
-
-def value_of(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
-    """The value with the given bytes."""
-    return np.array(bits, np.int64).view(np.uint8)[: dtype.itemsize].view(dtype)[0]
 
 
 def span(low: int, high: int) -> str:

@@ -25,9 +25,10 @@ from anydml.engines import Array, Engine
 from anydml.ops._descriptor import Attributes, Descriptor
 from anydml.ops._family import Family
 from anydml.ops._fields import enumeration, output_field, scalar
-from anydml.ops._numbers import bits_of, value_of
+from anydml.ops._numbers import bits_of
 from anydml.ops._rules import type_of_scalar
 from anydml.ops._shapes import infer_filled, numpy_of
+from anydml.portable._numbers import value_of
 
 FAMILY = Family.CREATE
 

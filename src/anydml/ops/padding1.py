@@ -56,9 +56,10 @@ from anydml.ops._fields import (
     scalar,
     uints,
 )
-from anydml.ops._numbers import bits_of, value_of
+from anydml.ops._numbers import bits_of
 from anydml.ops._shapes import numpy_of
-from anydml.portable._numbers import convert
+from anydml.portable._numbers import convert, value_of
+from anydml.portable._places import padded_from
 
 FAMILY = Family.MOVE
 
@@ -240,7 +241,7 @@ class Padding1(Descriptor):
         for axis, (start, end) in enumerate(pads):
             if start or end:
                 size = x.shape[axis]
-                x = e.xp.take(x, _source(mode, np.arange(-start, size + end), size), axis=axis)
+                x = e.xp.take(x, padded_from(mode, np.arange(-start, size + end), size), axis=axis)
         return x
 
 
@@ -303,14 +304,3 @@ def _kernel_attributes(desc: Padding | Padding1, value: tuple[int, ...]) -> dict
         "ends": desc.end_padding,
         "value": value,
     }
-
-
-def _source(mode: str, at: Any, size: int) -> Any:
-    """The input index of a position, or of an array of positions, in a mode without a value."""
-    if mode == "edge":
-        return np.clip(at, 0, size - 1)
-    if mode == "wrap" or size == 1:
-        return at % size
-    last = 2 * size - (2 if mode == "reflection" else 1)
-    within = at % (2 * size - 2 if mode == "reflection" else 2 * size)
-    return np.minimum(within, last - within)

@@ -41,6 +41,7 @@ from anydml.ops._family import Family
 from anydml.ops._fields import Size2D, enumeration, input_field, output_field, size_2d
 from anydml.ops._rules import if_within, within
 from anydml.ops.enumerations import InterpolationMode
+from anydml.portable._places import between
 
 FAMILY = Family.NETWORKS
 
@@ -143,13 +144,10 @@ class Upsample2D(Descriptor):
 def _interpolated(e: Engine, x: Array, axis: int, scale: int) -> Array:
     """The elements of an axis at `scale` times as many positions."""
     size = x.shape[axis]
-    # From the center of the first element, in units of half an output element.
-    distances = np.maximum(2 * np.arange(size * scale) + 1 - scale, 0)
-    places, rest = np.divmod(distances, 2 * scale)
-    part = np.where(places < size - 1, rest / (2 * scale), 0).astype(np.float32)
-    part = part.reshape(-1, *(1,) * (-1 - axis))
-    before = e.xp.take(x, np.minimum(places, size - 1), axis=axis)
-    after = e.xp.take(x, np.minimum(places + 1, size - 1), axis=axis)
+    first, weights = between(size, scale)
+    part = weights.reshape(-1, *(1,) * (-1 - axis))
+    before = e.xp.take(x, first, axis=axis)
+    after = e.xp.take(x, np.minimum(first + 1, size - 1), axis=axis)
     products = before * (np.float32(1) - part), after * part
     # A compiler would round only once if nothing stood between a product and the sum.
     kept = [e.xp.where(e.xp.isnan(one), np.float32("nan"), one) for one in products]

@@ -6,6 +6,7 @@ name of the type (`anydml.libraries._types`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
 def to_bits(x: Array) -> Array:
     """View elements of at most 8 bytes as unsigned integers."""
     return x.view(f"u{x.dtype.itemsize}")
+
+
+def value_of(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """The value with the given bytes."""
+    return np.array(bits, np.int64).view(np.uint8)[: dtype.itemsize].view(dtype)[0]
 
 
 def widen(x: Array) -> Array:

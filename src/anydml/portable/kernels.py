@@ -18,9 +18,11 @@ from anydml.portable._numbers import (
     is_bfloat16,
     is_nan,
     order_keys,
+    value_of,
     widen,
     with_canonical_nan,
 )
+from anydml.portable._places import between, padded_from
 
 Arrays = Sequence[Array]
 Attributes = Mapping[str, Any]
@@ -77,13 +79,8 @@ def fill_sequence(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> in
 @_kernel
 def fill_constant(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     """Write one value everywhere."""
-    outputs[0][...] = _value(attributes["value"], outputs[0].dtype)
+    outputs[0][...] = value_of(attributes["value"], outputs[0].dtype)
     return -1
-
-
-def _value(bits: Sequence[int], dtype: np.dtype[Any]) -> Any:
-    """Return the value whose bytes two integers of 64 bits begin with."""
-    return np.array(bits, np.int64).view(np.uint8)[: dtype.itemsize].view(dtype)[0]
 
 
 @_kernel
@@ -99,26 +96,14 @@ def pad(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
     (x,), (y,), mode = inputs, outputs, attributes.get("mode") or "constant"
     sides = [*zip(attributes["starts"], x.shape, y.shape, strict=True)]
     if mode == "constant":
-        y[...] = _value(attributes["value"], y.dtype)
+        y[...] = value_of(attributes["value"], y.dtype)
         y[(*(slice(start, start + size) for start, size, _ in sides),)] = x
     elif y.size:
         for axis, (start, size, n) in enumerate(sides):
             if n != size:
-                x = x.take(_place(mode, np.arange(n) - start, size), axis)
+                x = x.take(padded_from(mode, np.arange(n) - start, size), axis)
         y[...] = x
     return -1
-
-
-def _place(mode: str, at: Array, size: int) -> Array:
-    """Return the positions in the input of positions that may lie outside of it."""
-    if mode == "edge":
-        return at.clip(0, size - 1)
-    if mode == "wrap" or size == 1:
-        return np.asarray(at % size)
-    period = 2 * size - 2 if mode == "reflection" else 2 * size
-    within = at % period
-    last = period if mode == "reflection" else period - 1
-    return np.where(within < size, within, last - within)
 
 
 @_kernel
@@ -142,22 +127,18 @@ def upsample(inputs: Arrays, outputs: Arrays, attributes: Attributes) -> int:
         return -1
     if not y.size:
         return -1
-    rows, columns = (np.arange(n) for n in y.shape[-2:])
     images = x.astype(np.float32)
     with np.errstate(all="ignore"):
-        images = _blend(images, columns, scales[1], -1)
-        images = _blend(images, rows, scales[0], -2)
+        images = _blend(images, scales[1], -1)
+        images = _blend(images, scales[0], -2)
     y[...] = convert(with_canonical_nan(images), y.dtype)
     return -1
 
 
-def _blend(x: Array, at: Array, scale: int, axis: int) -> Array:
+def _blend(x: Array, scale: int, axis: int) -> Array:
     """Enlarge an axis by weighted means of the two nearest elements."""
     size = x.shape[axis]
-    first, rest = np.divmod(np.maximum(2 * at + 1 - scale, 0), 2 * scale)
-    last = first >= size - 1
-    first = np.where(last, size - 1, first)
-    weight = np.where(last, 0, rest / (2 * scale)).astype(np.float32)
+    first, weight = between(size, scale)
     one = x.take(first, axis)
     two = x.take(np.minimum(first + 1, size - 1), axis)
     weight = weight.reshape(-1, *[1] * (-1 - axis))

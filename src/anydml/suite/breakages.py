@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from anydml import DataType, FeatureLevel, TensorDesc
-from anydml.core.levels import LATEST
+from anydml.core.dtypes import DataType
+from anydml.core.levels import LATEST, FeatureLevel
+from anydml.core.tensor import TensorDesc
 from anydml.ops import _fields as kinds
 from anydml.ops._computed import Sized
 from anydml.ops._fields import FieldInfo, Role
