@@ -4,7 +4,8 @@ import numpy as np
 import onnx.helper as oh
 import onnxruntime
 import pytest
-from building import FLOAT, compare, floats, model_of, signed
+from building import FLOAT, compare, floats, model_of, session, signed
+from onnx import TensorProto
 
 import anydml as dml
 from anydml.devices.backends import onnxruntime as backend
@@ -166,3 +167,36 @@ def test_global_pooling_of_large_images_joins_a_session(operator, special, sessi
     )
     np.testing.assert_allclose(got, expected, rtol=1e-6)
     assert len(sessions) == 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "onnxruntime"])
+def test_weights_of_nodes_with_sizes_that_depend_on_data(device, monkeypatch):
+    """They are bound once, and part of the session."""
+    bound = []
+    make = backend._new_session
+    monkeypatch.setattr(
+        backend,
+        "_new_session",
+        lambda n, m, inputs, t: bound.append(inputs) or make(n, m, inputs, t),
+    )
+    monkeypatch.setattr(backend, "LEAST_ELEMENTS", 0)
+    nodes = [
+        node("Relu", ["x"], ["r"]),
+        node("Compress", ["r", "flags"], ["a"], axis=0),
+        node("MatMul", ["a", "m"], ["b"]),
+        node("LSTM", ["b", "w", "r0", "bias"], ["", "y"], hidden_size=8),
+    ]
+    weights = {
+        "m": floats(1, 4, 6), "w": floats(2, 1, 32, 6), "r0": floats(3, 1, 32, 8),
+        "bias": floats(4, 1, 64),
+    }  # fmt: skip
+    model = model_of(
+        nodes, {"x": (5, 2, 4), "flags": (TensorProto.BOOL, [5])}, {"y": FLOAT}, weights
+    )
+    read = dml.read_onnx(model)
+    compiled = read.compile(dml.Device(device))
+    for flags in ([1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [1, 0, 1, 1, 0]):
+        feeds = {"x": floats(0, 5, 2, 4), "flags": np.array(flags, bool)}
+        (expected,) = session(model).run(None, feeds)
+        np.testing.assert_allclose(compiled(**feeds)["y"], expected, 1e-4, 1e-6)
+    assert {len(inputs) for inputs in bound} == ({1} if device == "onnxruntime" else set())

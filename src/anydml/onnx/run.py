@@ -23,6 +23,7 @@ from anydml.libraries import as_numpy
 from anydml.onnx.cpu import CpuNode, is_available
 from anydml.onnx.folding import shape_or_size
 from anydml.onnx.lower.node import UnsupportedError
+from anydml.onnx.lower.recurrent import DEFAULTS as RECURRENT
 from anydml.onnx.partition import Partition, partitions, stages
 from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import infer, node_errors
@@ -258,7 +259,7 @@ class _NodeStep:
         self._model = model
         self._device = device
         self._cpu: dict[int, CpuNode] = {}  # by the number of threads
-        self._known: dict[Any, tuple[CompiledGraph, list[Value | None]]] = {}
+        self._known: dict[Any, tuple[CompiledGraph, list[Value | None], list[str]]] = {}
 
     def __call__(self, arrays: Arrays) -> None:
         node, item = self._item.node, self._item
@@ -323,11 +324,9 @@ class _NodeStep:
             if made is None:
                 return self._on_cpu(inputs)
             self._known[key] = made
-        compiled, outputs = self._known[key]
-        bound = {}
-        for tensor in compiled.desc.inputs:
-            value = next(v for v in inputs if v is not None and v.name == tensor.name)
-            bound[tensor.name] = _to_device(value.data, value)
+        compiled, outputs, names = self._known[key]
+        values = {v.name: v for v in inputs if v is not None}
+        bound = {name: _to_device(values[name].data, values[name]) for name in names}
         found = compiled(**bound) if compiled.desc.nodes else {}
         finish = _FINISH.get(item.node.operator)
         if finish is not None:
@@ -339,8 +338,11 @@ class _NodeStep:
 
     def _compile(
         self, inputs: Sequence[Value | None], positions: Sequence[int]
-    ) -> tuple[CompiledGraph, list[Value | None]] | None:
-        """The graph of the node for these inputs; None if the CPU has to run it."""
+    ) -> tuple[CompiledGraph, list[Value | None], list[str]] | None:
+        """The graph of the node for these inputs, and those to bind.
+
+        None if the CPU has to run it.
+        """
         item, node = self._item, self._item.node
         known = self._infer(inputs)
         outputs: list[Value | None] = []
@@ -350,10 +352,14 @@ class _NodeStep:
                 return None  # its kernel finds out
             outputs.append(value)
         # Only constants may be compiled in: other elements differ from run to run.
+        constants = {n for n, v in self._model.graph.values.items() if v.data is not None}
         operands = [
-            v if v is None or i in positions else Value(v.name, v.type, v.shape)
+            v if v is None or i in positions or v.name in constants
+            else Value(v.name, v.type, v.shape)
             for i, v in enumerate(inputs)
-        ]
+        ]  # fmt: skip
+        embeds = node.operator in RECURRENT and self._device.feature_level >= CONSTANTS_SINCE
+        owned: Arrays = {}
         sizes = [v.sizes or () for v in (*operands, *outputs) if v is not None]
         if any(0 in size for size in sizes):
             return None
@@ -362,7 +368,16 @@ class _NodeStep:
 
         def source(value: Value) -> Any:
             if value.name not in expressions:
-                expressions[value.name] = builder.input(value.name, tensor_desc(value))
+                desc = tensor_desc(value)
+                if value.name in constants and embeds:
+                    data = _to_device(value.data, value).tobytes()
+                    data = data.ljust(desc.total_tensor_size_in_bytes, b"\0")
+                    expressions[value.name] = builder.constant(data, desc)
+                    return expressions[value.name]
+                if value.name in constants and node.operator not in RECURRENT:
+                    owned[value.name] = _to_device(value.data, value)
+                    desc = tensor_desc(value, flags="OWNED_BY_DML")
+                expressions[value.name] = builder.input(value.name, desc)
             return expressions[value.name]
 
         try:
@@ -378,7 +393,10 @@ class _NodeStep:
                 if value is not None and result is not None
             }
         try:
-            return self._device.compile_graph(builder.build(**named)), outputs
+            compiled = self._device.compile_graph(builder.build(**named))
+            if owned:
+                compiled.initialize(**owned)
+            return compiled, outputs, [t.name for t in compiled.desc.inputs if t.name not in owned]
         except InvalidDescriptorError as error:
             raise ModelError(*(f"{item.label}: {found}" for found in error.violations)) from None
 
