@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.engines._onnx_arrays import emit, emit_output, guarded, is_traced
+from anydml.engines._onnx_arrays import chosen, emit, emit_output, guarded, is_traced
+from anydml.engines._onnx_namespace import minimum
 
 Form = Callable[[str, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"]
 
@@ -41,7 +42,7 @@ def _recurrent(
     x, weight, recurrence, bias, hidden, *others = operands
     memory, lengths, peephole = others if kernel == "LSTM" else (None, *others, None)
     names = [_ACTIVATIONS.get(name, "") for name, _ in attributes["activation_descs"]]
-    is_plain = lengths is None and not attributes.get("use_clip_threshold") and all(names)
+    is_plain = not attributes.get("use_clip_threshold") and all(names)
     if not is_plain or x.dtype != np.float32 or not any(map(is_traced, operands)):
         return None
     # With a bias, ONNX Runtime's LSTM and GRU take NaN for a number.
@@ -58,7 +59,9 @@ def _recurrent(
         [None if y is None else y.reshape(y.shape[y.ndim - count :]) for y in group]
         for count, group in ((2, (bias, peephole)), (3, (x, weight, recurrence, hidden, memory)))
     )
-    inputs = [*states[:3], rows[0], None, *states[3:], rows[1]]
+    ends = None if lengths is None else minimum(lengths.reshape(batch), np.uint32(steps))
+    counts = None if ends is None else ends.astype(np.int32)
+    inputs = [*states[:3], rows[0], counts, *states[3:], rows[1]]
     while inputs[-1] is None:
         inputs.pop()
     state = (directions, batch, size)
@@ -69,6 +72,10 @@ def _recurrent(
         )
         for i, shape in enumerate([(steps, *state), state, state][: 3 if kernel == "LSTM" else 2])
     ]  # fmt: skip
+    if ends is not None:  # the state of an empty sequence is the initial one
+        initial = [np.float32(0) if y is None else y for y in states[3:]]
+        is_empty = ends.reshape(1, batch, 1) == np.uint32(0)
+        outputs[1:] = [chosen(is_empty, *pair) for pair in zip(initial, outputs[1:], strict=False)]
     return [outputs[0], *(y[None] for y in outputs[1:])]
 
 
