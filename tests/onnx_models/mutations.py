@@ -12,6 +12,9 @@ INTEGERS = (-(2**31), -9, -2, -1, 0, 1, 2, 3, 5, 7, 2**31, 2**62)
 TYPES = (1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 21)
 OPSETS = (-1, 0, *range(1, 30), 99, 2**40)
 MOST_BYTES = 20_000
+INSIDE = 0.6
+"""How often a node of a body is mutated, of a model that has some."""
+
 PLAIN = {onnx.TensorProto.DataType.Value(name) for name in (
     "FLOAT", "UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64", "BOOL", "FLOAT16", "DOUBLE",
 )}  # fmt: skip
@@ -71,12 +74,22 @@ def contrib_models():
 
 
 def models():
-    """The node tests of the `onnx` package, and models of com.microsoft's operators."""
+    """The node tests of `onnx`, models of com.microsoft's operators, and some with bodies."""
     from onnx.backend.test.case.node import collect_testcases
+    from test_control_flow import MODELS
 
     found = [case.model for case in collect_testcases(None)]
     few = [model for model in found if model.ByteSize() < MOST_BYTES]
-    return few, list(contrib_models())
+    bodies = [model for model, _ in MODELS.values()]
+    bodies += [model for model in few if any(map(inner_nodes, model.graph.node))]
+    return few, list(contrib_models()), bodies
+
+
+def inner_nodes(node):
+    """The nodes of the bodies of a node, and of theirs."""
+    graphs = (attribute.g for attribute in node.attribute if attribute.HasField("g"))
+    own = [inner for graph in graphs for inner in graph.node]
+    return [*own, *(item for inner in own for item in inner_nodes(inner))]
 
 
 def mutated(model, choose):
@@ -88,7 +101,9 @@ def mutated(model, choose):
         if mutate in (change_version, change_type, change_size, make_constant):
             mutate(copy, choose)
         elif copy.graph.node:
-            mutate(choose.choice(list(copy.graph.node)), choose)
+            inner = [item for node in copy.graph.node for item in inner_nodes(node)]
+            nodes = inner if inner and choose.random() < INSIDE else [*copy.graph.node]
+            mutate(choose.choice(nodes), choose)
     return copy
 
 
@@ -168,6 +183,20 @@ def change_domain(node, choose):
     )
 
 
+def change_body(node, choose):
+    """Take from a body an input, an output or a node, or name an output after something else."""
+    bodies = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    if not bodies:
+        return
+    body = choose.choice(bodies)
+    items = choose.choice((body.input, body.output, body.node, body.initializer))
+    if items and choose.random() < INSIDE:
+        del items[choose.randrange(len(items))]
+    elif body.output and body.node:
+        names = [name for inner in body.node for name in (*inner.input, *inner.output)]
+        choose.choice(body.output).name = choose.choice(names or [""])
+
+
 def change_version(model, choose):
     choose.choice(list(model.opset_import)).version = choose.choice(OPSETS)
 
@@ -218,8 +247,13 @@ def make_constant(model, choose):
 MUTATIONS = (
     change_attribute, change_attribute, drop_attribute, add_attribute, change_kind, leave_out,
     leave_out, cut, lengthen, more_outputs, swap, rename, change_domain, change_version,
-    change_type, change_type, change_size, change_size, make_constant, make_constant,
+    change_body, change_body, change_type, change_type, change_size, change_size, make_constant,
+    make_constant,
 )  # fmt: skip
+
+
+FAMILY = (1, 0, 0, 0, 1, 2)
+"""Which family a mutant is of, by the last digit of its number to base 6."""
 
 
 def mutants(first, count):
@@ -227,4 +261,4 @@ def mutants(first, count):
     families = models()
     for number in range(first, first + count):
         choose = random.Random(number)
-        yield number, mutated(choose.choice(families[number % 4 == 0]), choose)
+        yield number, mutated(choose.choice(families[FAMILY[number % len(FAMILY)]]), choose)

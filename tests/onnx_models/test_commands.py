@@ -16,6 +16,9 @@ from anydml.onnx.run import CompiledModel
 node = oh.make_node
 
 
+RAN = "Ran on onnxruntime (--device chooses another)\n"
+
+
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """A function that writes a model as model.onnx in the current folder."""
@@ -158,7 +161,7 @@ def test_a_model_is_recognized_by_its_content(capsys, written):
 def test_files_of_outputs_have_their_shapes(capsys, written, sizes):
     path = written(model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, sizes)}, {"y": FLOAT}))
     status, out, err = run(capsys, "run", path, "--random", 1, "--output-dir", "out")
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, RAN)
     assert out.startswith(f"y: float32 {tuple(sizes)}\n")
     assert np.load("out/y.npy").shape == tuple(sizes)
 
@@ -168,7 +171,7 @@ def test_run_prints_and_writes_outputs(capsys, written, tmp_path):
     np.save("x.npy", x)
     path = written(classifier())
     status, out, err = run(capsys, "run", path, "--input", "x=x.npy", "--output-dir", "out")
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, RAN)
     assert "z: float32 (2, 10)" in out
     (expected,) = session(path).run(["z"], {"x": x})
     np.testing.assert_allclose(np.load("out/z.npy"), expected, rtol=1e-4, atol=1e-6)
@@ -191,7 +194,7 @@ def test_run_repeats_and_times_a_model(capsys, written, monkeypatch):
     status, once, _ = run(capsys, *arguments)
     assert (status, len(runs)) == (0, 1)
     status, out, err = run(capsys, *arguments, "--timing", "--repeat", "3")
-    assert (status, err, len(runs)) == (0, "", 4)
+    assert (status, err, len(runs)) == (0, RAN, 4)
     line, _, printed = out.partition("\n")
     time = r"\d[\d.]* (?:ns|µs|ms|s)"
     what = r"Run of 'model.onnx', 3 times: "
@@ -199,7 +202,7 @@ def test_run_repeats_and_times_a_model(capsys, written, monkeypatch):
     assert printed == once
     _, out, _ = run(capsys, *arguments, "--timing")
     assert re.match(rf"Run of 'model.onnx': {time}\n", out)
-    assert run(capsys, *arguments, "--repeat", "2") == (0, once, "")
+    assert run(capsys, *arguments, "--repeat", "2") == (0, once, RAN)
     assert run(capsys, *arguments, "--timing", "--json")[0] == 2
 
 
@@ -319,3 +322,25 @@ def test_an_operator_that_onnx_lacks_gets_a_suggestion(capsys, written):
     assert status == 1
     assert "has no 'Reluu' in the installed version of ONNX; did you mean 'Relu'?" in out
     assert "Lowest feature level" not in out  # of no operator
+
+
+def test_the_device_of_a_run_is_onnxruntime_if_it_is_installed(capsys, written, monkeypatch):
+    names = []
+    made = CompiledModel.__init__
+
+    def compiled(self, model, device, *others):
+        names.append(device.kind)
+        made(self, model, device, *others)
+
+    monkeypatch.setattr(CompiledModel, "__init__", compiled)
+    path = written(model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, [2])}, {"y": FLOAT}))
+    arguments = ("run", path, "--random", "1")
+    assert run(capsys, *arguments)[2] == RAN
+    for chosen in ("cpu", "onnxruntime"):
+        assert run(capsys, *arguments, "--device", chosen)[2] == ""
+    monkeypatch.setattr("anydml.documents.onnx.is_available", lambda: False)
+    assert run(capsys, *arguments)[2] == ""
+    assert names == ["onnxruntime", "cpu", "onnxruntime", "cpu"]
+    example = ("run", "--example", "TOP_K1")  # a JSON model, on the CPU as before
+    assert run(capsys, *example)[1:] == run(capsys, *example, "--device", "cpu")[1:]
+    assert len(names) == 4

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import onnx
@@ -119,6 +120,42 @@ def deep(depth):
     return oh.make_model(graph)
 
 
+def nested(depth, grows=False):
+    """Loops in loops; the innermost body may change the size of what all of them pass on."""
+    kinds = (TensorProto.INT64, TensorProto.BOOL)
+    inner = [node("Concat", ["a0", "a0"], ["b0"], axis=0) if grows else node("Abs", ["a0"], ["b0"])]
+    for i in range(depth):
+        counters = [oh.make_tensor_value_info(f"{name}{i}", kind, [])
+                    for name, kind in zip("ic", kinds, strict=True)]  # fmt: skip
+        body = oh.make_graph(
+            [*inner, node("Identity", [f"c{i}"], [f"d{i}"])], "body",
+            [*counters, oh.make_empty_tensor_value_info(f"a{i}")],
+            [onnx.ValueInfoProto(name=f"d{i}"), onnx.ValueInfoProto(name=f"b{i}")],
+        )  # fmt: skip
+        inner = [node("Loop", ["n", "", f"a{i + 1}"], [f"b{i + 1}"], body=body)]
+    inner[0].input[2], inner[0].output[0] = "x", "y"
+    return model_of(inner, {"x": [2]}, {"y": FLOAT}, {"n": np.int64(1)})
+
+
+def laughs_in_a_branch():
+    """Functions as in `laughs`, called by a branch that never runs."""
+    model = laughs()
+    call = node("F11", ["x"], ["y"], domain="f")
+    branches = [oh.make_graph([item], "b", [], [onnx.ValueInfoProto(name="y")])
+                for item in (node("Abs", ["x"], ["y"]), call)]  # fmt: skip
+    outer = node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    model.graph.node[0].CopyFrom(outer)
+    model.graph.initializer.append(numpy_helper.from_array(np.bool_(True), "c"))
+    return model
+
+
+def cut_body(field):
+    """A loop whose body lacks an input, an output or a node."""
+    model = nested(1)
+    del getattr(model.graph.node[0].attribute[0].g, field)[-1 if field != "node" else 0]
+    return model
+
+
 def laughs():
     """Functions that call the one before them ten times each."""
     functions = []
@@ -196,6 +233,10 @@ HOSTILE = {
     "cycle": (cycle, "a cycle"),
     "depth": (lambda: deep(20), "expected an input that another node computes"),
     "laughs": (laughs, "at most 10000 nodes"),
+    "laughs in a branch": (laughs_in_a_branch, "at most 10000 nodes"),
+    "body inputs": (lambda: cut_body("input"), "expected a body of 3 inputs and 2 outputs, got 2"),
+    "body outputs": (lambda: cut_body("output"), "of 3 inputs and 2 outputs, got 3 and 1"),
+    "body nodes": (lambda: cut_body("node"), "expected a body that computes 'b0'"),
     "nodes": (many, "at most 100000 nodes"),
     "operands": (operands, "at most 4096 inputs"),
     "attributes": (attributes, "Unrecognized attribute"),
@@ -270,6 +311,22 @@ def test_one_clear_error_in_a_second_and_the_memory_limit(outcomes, name):
     assert error
     assert HOSTILE[name][1] in error
     assert outcomes["_good"][1] == ""
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_nested_loops_are_read_in_linear_time(grows):
+    def seconds(depth):
+        start = time.process_time()
+        dml.read_onnx(nested(depth, grows))
+        return time.process_time() - start
+
+    seconds(2)
+    assert seconds(20) < 1
+    read = dml.read_onnx(nested(3, grows))
+    assert read.graph.values["y"].shape == ((None,) if grows else (2,))
+    x = floats(0, 2)
+    expected = np.tile(x, 2) if grows else np.abs(x)
+    np.testing.assert_array_equal(read.compile(dml.Device("cpu"))(x=x)["y"], expected)
 
 
 def test_huge_attributes_are_bounded(folder):

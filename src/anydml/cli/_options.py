@@ -244,8 +244,10 @@ add_check_options = _bundled("options", Options, *_SIZES, _AS_ONNXRUNTIME, _RUNT
 add_run_options = _bundled("options", Options, *_RUN, *_SIZES, _AS_ONNXRUNTIME)
 
 
-def _checked_device(_context: click.Context, _option: click.Parameter, name: str) -> str:
-    if not is_name(name):
+def _checked_device(
+    _context: click.Context, _option: click.Parameter, name: str | None
+) -> str | None:
+    if name is not None and not is_name(name):
         raise click.BadParameter(f"expected one of {', '.join((*NAMES, 'auto'))}, got {name!r}")
     return name
 
@@ -254,7 +256,6 @@ device_option = click.option(
     "--device",
     metavar="[cpu|onnxruntime|cuda|cuda:N|xla|xla:PLATFORM|reference|auto]",
     callback=_checked_device,
-    default="cpu",
-    show_default=True,
+    show_default="cpu; to run an ONNX model, onnxruntime if it is installed",
     help="Device to run on.",
 )

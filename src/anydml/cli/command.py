@@ -132,7 +132,7 @@ def commands() -> None:
 def run(
     model: Path | None,
     example: str | None,
-    device: str,
+    device: str | None,
     repeat: int,
     timing: bool,
     feature_level: FeatureLevel,
@@ -175,13 +175,15 @@ def run(
     arrays = [(name, path, read_array(path)) for name, path in expected]
     further = document.expected()
     results = document.run(
-        Device(device, feature_level=feature_level),
+        Device(device or document.default_device, feature_level=feature_level),
         (lambda _: None) if as_json else sys.stdout.write,
         names=[*further, *dict(expected)], repeat=repeat, timing=timing,
     )  # fmt: skip
     if as_json:
         _echo_json(document.results_data(results))
     sys.stdout.flush()
+    if device is None and document.default_device != "cpu":
+        _say(f"Ran on {document.default_device} (--device chooses another)")
     found = [_differs(name, results[name], path, array, bounds) for name, path, array in arrays]
     if _first_differs(document, results, further, bounds) or any(found):
         raise click.exceptions.Exit(1)
@@ -260,7 +262,7 @@ def compare_files(got: Path, expected: Path, bounds: Bounds) -> None:
 )
 def check(
     models: tuple[Path, ...],
-    device: str,
+    device: str | None,
     feature_level: FeatureLevel,
     limits: Limits,
     as_json: bool,
@@ -285,7 +287,7 @@ def check(
         raise click.UsageError("--fix: expected one model in a file, and a file to write")
     if [*map(str, models)].count(STANDARD_INPUT) > 1:
         raise click.UsageError("standard input (-) can be read only once")
-    chosen = Device(device, feature_level=one_level(feature_level, directml, windows))
+    chosen = Device(device or "cpu", feature_level=one_level(feature_level, directml, windows))
     documents = [open_document(path, limits, options) for path in models]
     options.refuse(*documents)
     reports = []

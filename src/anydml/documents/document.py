@@ -99,6 +99,11 @@ class Document(ABC):
         """Oddities of the document, which are said before a run."""
         return ()
 
+    @property
+    def default_device(self) -> str:
+        """The device of a run for which none is chosen."""
+        return "cpu"
+
     @abstractmethod
     def names(self) -> Collection[str]:
         """The names of what a run may return."""

@@ -23,6 +23,7 @@ from anydml.models.resources import json_numbers
 from anydml.models.run import durations, repeated
 from anydml.models.write import file_names
 from anydml.onnx import read_onnx
+from anydml.onnx.cpu import is_available
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.read import read_file
 from anydml.onnx.report import Report, Unreadable
@@ -50,6 +51,10 @@ class OnnxDocument(Document):
             runtime=None if runtime is None else runtime.versions[-1],
             memory_limit=self.limits.memory_limit,
         )  # fmt: skip
+
+    @property
+    def default_device(self) -> str:
+        return "onnxruntime" if is_available() else "cpu"
 
     def _shapes(self, arrays: Mapping[str, Any]) -> dict[str, Sequence[int]]:
         known = {name: array.shape for name, array in arrays.items()}

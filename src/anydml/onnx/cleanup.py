@@ -106,7 +106,6 @@ class _Cleaner:
         self._inferred: dict[Hashable, Any] = {}
         self._results: dict[str, list[str]] = {}
         self._inside = 0
-        self._branches = 0  # of an If that the nodes at hand are in
         self._folding = Folding(self._graph.values, source.memory_limit)
 
     def cleaned(self) -> Graph:
@@ -408,10 +407,9 @@ class _Cleaner:
             body, inner = self._opened(node, which, inputs, outputs, scope)
             names = [item.name for item in body.output]
             found: Scope = {}
-            branch = node.operator == "If"
-            self._inside, self._branches = self._inside + 1, self._branches + branch
+            self._inside += 1
             self._inline(body.node, names, names, found, inner, opsets, node.name, depth)
-            self._inside, self._branches = self._inside - 1, self._branches - branch
+            self._inside -= 1
             results.extend(found.values())
             return [self._graph.values[found[name]] for name in names]
 
@@ -569,12 +567,16 @@ class _Cleaner:
         found = self._inferred.get(key)
         try:
             if found is None:
-                found = self._found(node, operands)
+                with node_errors(node.name, node.title):
+                    found = infer(node, operands, self._schemaless, self._source.proto.ir_version)
                 if key is not None:
                     self._inferred[key] = found
         except ModelError as error:
-            # The outputs are not known to later nodes, which may be wrong too.
-            if not self._branches or self._is_wrong(node, operands):
+            # The outputs are not known to later nodes, which may be wrong too. A body may be for
+            # other sizes than those given, and never run.
+            if self._inside:
+                node.misfit = " ".join(error.problems)
+            else:
                 self._problems += error.problems
         if control:
             found = [(value.type, value.shape, None, value.proto) for value in control]
@@ -591,18 +593,6 @@ class _Cleaner:
                 self._graph.values[name] = value
             values.append(value)
         return values
-
-    def _found(self, node: Node, operands: Sequence[Value | None]) -> Any:
-        with node_errors(node.name, node.title):
-            return infer(node, operands, self._schemaless, self._source.proto.ir_version)
-
-    def _is_wrong(self, node: Node, operands: Sequence[Value | None]) -> bool:
-        """Whether a node of a branch fits no sizes: those at hand may never reach it."""
-        try:
-            self._found(node, [x and Value(x.name, x.type, proto=x.proto) for x in operands])
-        except ModelError:
-            return True
-        return False
 
     def _fold_node(self, node: Node, values: list[Value]) -> bool:
         """Compute a node whose inputs are constant."""

@@ -61,7 +61,7 @@ def refuse_without_kernel(judged: Iterable[Judged], graph: Graph) -> None:
     for item in judged:
         node = item.node
         values = [graph.values[name] if name else None for name in node.inputs]
-        if node.has_subgraphs and node.is_inside:  # as a part of the node whose body it is in
+        if node.misfit or (node.has_subgraphs and node.is_inside):  # as a part of another node
             continue
         known = all(value is None or value.type not in ("", SEQUENCE) or value.proto is not None
                     for value in values)  # fmt: skip
@@ -142,9 +142,10 @@ def _session(
                 tensor.CopyFrom(tensor_of(value, onnx))
                 tensor.name = name
             else:
-                # A body that a run does not reach need not fit the sizes.
-                rank = None if value.shape is None else (None,) * len(value.shape)
-                shape = rank if node.has_subgraphs else None if thorough else value.shape
+                if node.has_subgraphs:  # a body may be for other sizes, but needs a rank
+                    shape = value.shape and (None,) * len(value.shape)
+                else:
+                    shape = None if thorough else value.shape
                 known = Value("", value.type, shape, proto=value.proto)
                 graph.input.append(onnx.helper.make_value_info(name, type_of(known)))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)

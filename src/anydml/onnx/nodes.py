@@ -39,6 +39,8 @@ class Node:
         The names in the bodies of the further inputs.
     is_inside : bool
         Whether the node is part of a body.
+    misfit : str
+        Why a run of the body it is part of would fail with the sizes that are known.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Node:
     opsets: Mapping[str, int]
     captured: list[str] = field(default_factory=list)
     is_inside: bool = False
+    misfit: str = ""
 
     @property
     def title(self) -> str:

@@ -304,7 +304,7 @@ class _NodeStep:
         if threads not in self._cpu:
             constants = {name for name, value in graph.values.items() if value.data is not None}
             given = inputs
-            if self._item.node.has_subgraphs:  # bodies need the shapes that all runs have
+            if self._item.node.has_subgraphs:  # bodies need the ranks that all runs have
                 given = [value and (graph.values[value.name] if graph.values[value.name].type
                                     else Value(value.name, value.type, proto=value.proto))
                          for value in inputs]  # fmt: skip

@@ -198,6 +198,8 @@ def _row_without(node: Node, missing: frozenset[str]) -> Row | None:
 def _judged(
     node: Node, graph: Graph, level: FeatureLevel, exact: bool, control: bool, row: Row | None
 ) -> Judged:
+    if node.misfit:
+        return Judged(node, "alone", f"a run of it fails: {node.misfit}", "does_not_fit")
     inputs = [graph.values[name] if name else None for name in node.inputs]
     outputs = [graph.values[name] if name else None for name in node.outputs]
     strange, code = _without_elements(node, inputs, outputs)
