@@ -238,6 +238,10 @@ _RUN: Final = (
                  type=PathType(exists=True, file_okay=False, path_type=Path),
                  help="Compare every tensor of an ONNX model for which DIR has NAME.npy, and name "
                  "the first node that differs."),
+    click.option("--against", metavar="PROVIDER",
+                 help="Run an ONNX model in ONNX Runtime with this provider, too, such as "
+                 "CPUExecutionProvider, compare every tensor, and write a model of the first node "
+                 "that differs (--rtol and --atol; 1e-3 and 1e-4 by default)."),
 )  # fmt: skip
 add_sizes_options = _bundled("options", Options, *_SIZES)
 add_check_options = _bundled("options", Options, *_SIZES, _AS_ONNXRUNTIME, _RUNTIME)

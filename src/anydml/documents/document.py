@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -22,6 +22,10 @@ Converted = tuple[GraphDesc, Arrays]
 """A graph, and the elements of inputs: of all that it owns, and of others."""
 
 
+Expected = tuple[str, Callable[[], Any]]
+"""Where an array is from, and what reads it."""
+
+
 class UsageError(AnyDMLError):
     """Options that do not fit a document."""
 
@@ -33,6 +37,7 @@ class Options:
     input: tuple[tuple[str, Path], ...] = ()
     random: int | None = None
     expect_all: Path | None = None
+    against: str | None = None
     shape: tuple[tuple[str, tuple[int, ...]], ...] = ()
     dim: tuple[tuple[str, int], ...] = ()
     as_onnxruntime: bool = False
@@ -108,9 +113,18 @@ class Document(ABC):
     def names(self) -> Collection[str]:
         """The names of what a run may return."""
 
-    def expected(self) -> Mapping[str, Path]:
-        """The files of tensors to compare with, in the order in which these are computed."""
+    def expected(self) -> Mapping[str, Expected]:
+        """The tensors to compare with, in the order in which they are computed."""
         return {}
+
+    def alone(self, name: str, device: Device) -> Any:
+        """The tensor that its node makes of the expected inputs; None if these are not known."""
+        del name, device
+
+    def explain(self, name: str) -> Iterable[str]:
+        """Lines about a tensor that is the first to differ from the expected one."""
+        del name
+        return ()
 
     def producer(self, name: str) -> str:
         """The node that computes a tensor; empty if none does."""

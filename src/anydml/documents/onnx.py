@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from anydml.core._progress import show_progress
 from anydml.core.errors import ModelError
 from anydml.core.levels import FeatureLevel
 from anydml.devices.device import Device
-from anydml.documents.document import Arrays, Converted, Document, UsageError, Write
+from anydml.documents.document import Arrays, Converted, Document, Expected, UsageError, Write
 from anydml.drawing import Box, Line, draw_boxes
 from anydml.models.document import visible
 from anydml.models.files import Output, model_name, output_folder, own_folder
@@ -23,6 +23,7 @@ from anydml.models.resources import json_numbers
 from anydml.models.run import durations, repeated
 from anydml.models.write import file_names
 from anydml.onnx import read_onnx
+from anydml.onnx.against import computed_names, one_node, provider_tensors, session_options
 from anydml.onnx.cpu import is_available
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.read import read_file
@@ -63,20 +64,68 @@ class OnnxDocument(Document):
     def names(self) -> Collection[str]:
         return self.model.names()
 
-    def expected(self) -> Mapping[str, Path]:
+    @cached_property
+    def _arrays(self) -> Arrays:
+        """The arrays of all inputs."""
+        return made_inputs(self.model, self._given, self.options.random)
+
+    @cached_property
+    def _provided(self) -> tuple[dict[str, Any], set[str]]:
+        """The tensors of the provider of `--against`, and the nodes that it leaves to the CPU."""
+        return provider_tensors(self.model, self.options.against or "", self._arrays)
+
+    def _provided_tensor(self, name: str) -> Any:
+        return self._provided[0][name]
+
+    def expected(self) -> Mapping[str, Expected]:
+        if self.options.against is not None:
+            if problems := self.model.memory_problems:
+                raise ModelError(*problems)
+            session_options(self.options.against)
+            read = self._provided_tensor  # not before the model has run here
+            names = computed_names(self.model)
+            return {name: (self.options.against, partial(read, name)) for name in names}
         folder = self.options.expect_all
         if folder is None:
             return {}
         files = {name: folder / f"{name}.npy" for name in self.names()}
         safe = {name: folder / f"{file}.npy" for name, file in file_names(files).items()}
-        found = {}
+        found: dict[str, Expected] = {}
         for name, own in files.items():
             path = next((p for p in (own, safe[name]) if _is_file(p)), None)
             if path is not None:
-                found[name] = path
+                found[name] = str(path), partial(read_array, path)
         if not found:
             raise UsageError(f"--expect-all: {str(folder)!r} has no NAME.npy of a tensor")
         return found
+
+    def _node(self, name: str) -> tuple[str, bytes, dict[str, Any]]:
+        return one_node(self.model, name, {**self._arrays, **self._provided[0]})
+
+    def alone(self, name: str, device: Device) -> Any:
+        if self.options.against is None:
+            return None
+        _, content, inputs = self._node(name)
+        exact, limit = self.options.as_onnxruntime, self.limits.memory_limit
+        node = read_onnx(
+            content, shapes=self._shapes(inputs), as_onnxruntime=exact, memory_limit=limit
+        )
+        return node.compile(device)(**inputs)[name]
+
+    def explain(self, name: str) -> Iterator[str]:
+        """Write a model of the node that computes a tensor, with its inputs of the provider."""
+        if self.options.against is None:
+            return
+        node, content, inputs = self._node(name)
+        if node in self._provided[1]:
+            yield f"{self.options.against} leaves this node to the CPU"
+        folder = output_folder(model_name(self.path), self.limits)
+        with Output(folder, own_folder(self.limits), self.limits.overwrite) as output:
+            output.write("node.onnx", [memoryview(content)])
+            for item, file in file_names(inputs).items():
+                output.write(f"{file}.npy", npy_pieces(inputs[item]))
+        where = visible(str(folder.display_path))
+        yield f"Wrote node.onnx, a model of this node alone, and its inputs to {where}"
 
     def producer(self, name: str) -> str:
         return self.model.producer(name)
@@ -93,7 +142,7 @@ class OnnxDocument(Document):
         model = self.model
         if problems := model.memory_problems:
             raise ModelError(*problems)
-        arrays = made_inputs(model, self._given, self.options.random)
+        arrays = self._arrays
         further = [name for name in dict.fromkeys(names) if name not in model.outputs]
         compiled = model.compile(device, further)
         results: dict[str, Any] = {}

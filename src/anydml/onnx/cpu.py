@@ -85,7 +85,7 @@ def refuse_without_kernel(judged: Iterable[Judged], graph: Graph) -> None:
             left -= not half
             for item in () if half else group[0]:
                 item.place, item.code, item.is_checked = "refused", "no_kernel_on_cpu", True
-                item.reason = f"ONNX Runtime refuses it on the CPU, too: {_message(error)}"
+                item.reason = f"ONNX Runtime refuses it on the CPU, too: {message_of(error)}"
 
 
 def _groups(alike: Sequence[list[Judged]], graph: Graph) -> Iterable[list[list[Judged]]]:
@@ -107,7 +107,7 @@ def _is_small_constant(value: Value) -> bool:
     return value.data is not None and value.data.nbytes < _LARGE
 
 
-def _message(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """The message of an exception of ONNX Runtime on one line, without what begins each."""
     return visible(_CODE.sub("", " ".join(str(error).split()))[:_LONGEST])
 
@@ -213,7 +213,9 @@ class CpuNode:
         except AnyDMLError:
             raise
         except Exception as error:
-            raise ModelError(f"{self._label}: ONNX Runtime refuses it: {_message(error)}") from None
+            raise ModelError(
+                f"{self._label}: ONNX Runtime refuses it: {message_of(error)}"
+            ) from None
         ends = (*self._session.get_inputs(), *self._session.get_outputs())
         self._has_objects = any(not _TENSOR.fullmatch(end.type) for end in ends)
 
@@ -228,7 +230,7 @@ class CpuNode:
                 found = map(_array, self._session.run_with_ort_values(None, feeds))
             return [next(found) if name else np.empty(0) for name in self._outputs]
         except Exception as error:
-            message = _message(error)
+            message = message_of(error)
             raise ModelError(f"{self._label}: ONNX Runtime fails: {message}") from None
 
 
