@@ -67,7 +67,7 @@ _attach_notebook_forms()
 if not _TYPE_CHECKING:  # type checkers would take any name for an attribute
 
     def __getattr__(name: str) -> _ModuleType:
-        if name in ("dask", "jax", "judge", "pydirectml", "torch"):  # each loads much
+        if name in ("dask", "jax", "judge", "pydirectml", "suite", "torch"):  # loaded on demand
             return _import_module(f"anydml.{name}")
         called = None if name.startswith("_") else _function_called(name)
         hint = f"; use {called}" if called else ""

@@ -58,7 +58,7 @@ def to_repeats(text: int | str) -> int:
     return int(text)
 
 
-def _bound(text: float | str) -> float:
+def to_bound(text: float | str) -> float:
     try:
         bound = float(text)
     except ValueError:
@@ -68,7 +68,7 @@ def _bound(text: float | str) -> float:
     return bound
 
 
-def _integer(text: int | str) -> int:
+def to_integer(text: int | str) -> int:
     if re.fullmatch(r"[0-9]{1,20}", str(text)) is None:
         raise click.BadParameter(f"expected an integer of at least 0, got {short_repr(text)}")
     return int(text)
@@ -129,11 +129,11 @@ def _bundled(
 
 add_bounds_options = _bundled(
     "bounds", Bounds,
-    click.option("--rtol", type=_bound, default=0.0, metavar="X",
+    click.option("--rtol", type=to_bound, default=0.0, metavar="X",
                  help="Accept floats that differ by up to X times the expected value."),
-    click.option("--atol", type=_bound, default=0.0, metavar="X",
+    click.option("--atol", type=to_bound, default=0.0, metavar="X",
                  help="Accept floats that differ by up to X."),
-    click.option("--ulp", type=_integer, default=0, metavar="N",
+    click.option("--ulp", type=to_integer, default=0, metavar="N",
                  help="Accept floats that are at most N ULPs apart."),
     click.option("--cast", is_flag=True,
                  help="Convert the expected values to the type of the others first."),
@@ -231,7 +231,7 @@ _RUNTIME: Final = click.option(
 )  # fmt: skip
 _RUN: Final = (
     file_option("NAME=FILE.npy", "--input", help="Input of an ONNX model."),
-    click.option("--random", type=_integer, metavar="SEED",
+    click.option("--random", type=to_integer, metavar="SEED",
                  help="Fill the other inputs of an ONNX model with random numbers: floats in "
                  "-1..1, integers 0 or 1."),
     click.option("--expect-all", metavar="DIR",

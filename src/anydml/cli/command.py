@@ -41,6 +41,7 @@ from anydml.cli._options import (
 )
 from anydml.cli.capture import capture_header
 from anydml.cli.converting import convert_document
+from anydml.cli.judging import suite
 from anydml.core._json import counted, short_repr
 from anydml.core.comparison import Bounds, compare
 from anydml.core.errors import AnyDMLError, ArgumentError, ModelError
@@ -558,6 +559,9 @@ def warm() -> None:
     for device, gpu in enumerate(found):
         compiled, all_of_them = cuda.warm(device)
         click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {all_of_them} compiled")
+
+
+commands.add_command(suite)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

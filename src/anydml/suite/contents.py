@@ -12,7 +12,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Flavour(enum.Enum):
-    """What an array is full of.
+    """The contents of an array.
 
     RANDOM is any bits, SPECIAL the values at the edges of the type, TIED a handful of values,
     SPARSE mostly zeros of both signs, SORTED and REVERSED an order, CONSTANT one value.
@@ -99,7 +99,7 @@ def special_values(dtype: Any) -> Array:
 
 
 def limits(dtype: Any) -> Any:
-    """What `numpy.finfo` says of a float, of bfloat16 too."""
+    """The limits of a float type, of bfloat16 too, as `numpy.finfo` has them."""
     kind = np.dtype(dtype)
     if kind.kind == "f":
         return np.finfo(kind)

@@ -64,7 +64,7 @@ def _batch_normalized(
 
 
 MAGNITUDES: Final[dict[Any, Callable[..., Any]]] = {BatchNormalization: _batch_normalized}
-"""What `products` and `sums` count, where it is not the operator on absolute values."""
+"""Magnitudes for `products` and `sums` that are not the operator on absolute values."""
 
 
 def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]:
