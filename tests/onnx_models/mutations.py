@@ -92,6 +92,15 @@ def inner_nodes(node):
     return [*own, *(item for inner in own for item in inner_nodes(inner))]
 
 
+def is_endless(model):
+    """Whether a Loop has no trip count, or an attribute may be a very large one."""
+    nodes = [*model.graph.node, *(node for item in model.functions for node in item.node)]
+    nodes += [inner for node in nodes for inner in inner_nodes(node)]
+    loops = [node for node in nodes if node.op_type == "Loop"]
+    numbers = [item.i for node in nodes for item in node.attribute]
+    return bool(loops) and (max(numbers) > 10**6 or not all(any(x.input[:1]) for x in loops))
+
+
 def mutated(model, choose):
     """A copy with one to three mutations; `choose` is a `random.Random`."""
     copy = onnx.ModelProto()

@@ -383,6 +383,7 @@ def test_sizes_that_a_loop_changes_are_not_known_before_a_run():
     assert by_name["loop/neg"].code == "shape_not_known"
     assert not Report(read, LATEST).good  # the nodes that wait for a size are not checked
     assert read.graph.values["y"].shape == (None, 3)
+    assert not [name for name in read.graph.values if "'" in name]  # of what was read again
 
 
 def test_shapes_of_results():
