@@ -99,19 +99,19 @@ def enumeration(members: type[NamedEnum], **later: FeatureLevel) -> Any:
     return _field(Role.ATTRIBUTE, EnumerationKind(members, tuple(later.items())))
 
 
-def uints() -> Any:
+def uints(*, optional: bool = False) -> Any:
     """A field for an array of UINT, one for each dimension."""
-    return _field(Role.ATTRIBUTE, IntegersKind())
+    return _field(Role.ATTRIBUTE, IntegersKind(), optional=optional)
 
 
-def ints() -> Any:
+def ints(*, optional: bool = False) -> Any:
     """A field for an array of INT, one for each dimension."""
-    return _field(Role.ATTRIBUTE, IntegersKind(signed=True))
+    return _field(Role.ATTRIBUTE, IntegersKind(signed=True), optional=optional)
 
 
-def floats() -> Any:
+def floats(*, optional: bool = False) -> Any:
     """A field for an array of FLOAT, one for each dimension."""
-    return _field(Role.ATTRIBUTE, FloatsKind())
+    return _field(Role.ATTRIBUTE, FloatsKind(), optional=optional)
 
 
 def scalar(typed_by: str, *, wraps: bool = False) -> Any:
