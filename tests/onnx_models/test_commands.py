@@ -11,6 +11,7 @@ from building import FLOAT, floats, model_of, session
 from test_models import attention, classifier
 
 from anydml.cli.command import main
+from anydml.documents import onnx as documents_onnx
 from anydml.onnx.run import CompiledModel
 
 node = oh.make_node
@@ -338,7 +339,7 @@ def test_the_device_of_a_run_is_onnxruntime_if_it_is_installed(capsys, written, 
     assert run(capsys, *arguments)[2] == RAN
     for chosen in ("cpu", "onnxruntime"):
         assert run(capsys, *arguments, "--device", chosen)[2] == ""
-    monkeypatch.setattr("anydml.documents.onnx.is_available", lambda: False)
+    monkeypatch.setattr(documents_onnx, "is_available", lambda: False)
     assert run(capsys, *arguments)[2] == ""
     assert names == ["onnxruntime", "cpu", "onnxruntime", "cpu"]
     example = ("run", "--example", "TOP_K1")  # a JSON model, on the CPU as before

@@ -9,12 +9,13 @@ Examples
 >>> import numpy as np
 >>> from anydml import judge
 >>> def top_k(x, k):
-...     indices = np.argsort(-x, axis=-1)[..., :k]
+...     indices = np.argsort(-x, axis=-1, kind="stable")[..., :k]
 ...     return np.take_along_axis(x, indices, -1), indices
 >>> for answer in judge.top_k(top_k):
 ...     if answer.verdict == "no":
 ...         print(answer.promise.name)
 NaN
+too much
 types
 """
 

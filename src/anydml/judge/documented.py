@@ -1,4 +1,4 @@
-"""What libraries promise in their own documentation, so that a broken promise is told apart.
+"""Promises in the documentation of libraries, so that a broken promise is told apart.
 
 Each row names the function that is judged, its promises, and where they are made.
 """

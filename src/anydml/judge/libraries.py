@@ -204,7 +204,7 @@ class OnnxRuntime(Library):
 
 
 class OpenVINO(OnnxRuntime):
-    """The same models by OpenVINO."""
+    """Models of one node, which OpenVINO runs on the CPU."""
 
     def _load(self) -> None:
         self.core: Any = import_module("openvino").Core()

@@ -87,7 +87,7 @@ def shown(x: Any) -> str:
 
 
 def _differs(call: str, what: str, got: Any, expected: Any) -> str | None:
-    """What is wrong with a result that must have these values."""
+    """Describe the first element that differs; None if none does."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape:
         return f"{call}: expected {what} of shape {expected.shape}, got {got.shape}"
@@ -125,7 +125,7 @@ def _top_k(call: Caller, x: Array, k: int) -> tuple[Array, Array, str]:
 
 
 def _judge_rows(call: Caller, rows: Iterator[Array]) -> Iterator[str | None]:
-    """Whether the indices are the expected ones."""
+    """Try rows with several k; the indices must be the expected ones."""
     for x in rows:
         for k in _ks(x.size):
             _, indices, text = _top_k(call, x, k)

@@ -17,7 +17,7 @@ from anydml.onnx.shapes import tensor_of
 from anydml.onnx.table import operand_names
 
 _PLUG_IN = "onnxruntime_ep_"
-"""What the names of packages begin with that contain one provider each."""
+"""The beginning of the names of packages that contain one provider each."""
 
 _CPU = "CPUExecutionProvider"
 

@@ -11,7 +11,6 @@ the shapes of its results differ from those of its inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final
 
 from anydml.core._json import did_you_mean, short_repr
@@ -19,6 +18,7 @@ from anydml.core.errors import ModelError
 from anydml.onnx.control import infer_bodies
 from anydml.onnx.folding import Folding
 from anydml.onnx.nodes import Graph, Node, Removed, key_of
+from anydml.onnx.order import in_order, names_read, outer_names, with_inner
 from anydml.onnx.read import Source, check_opsets, constants_of, load_onnx, subgraphs
 from anydml.onnx.shapes import infer, node_errors, type_of, value_of
 from anydml.onnx.types import SEQUENCE, Value, is_plain
@@ -133,7 +133,7 @@ class _Cleaner:
             raise ModelError(*problems)
         self._check_functions()
         self._kept = {item.name for item in graph.output}
-        self._read = self._kept | _names_read(graph)
+        self._read = self._kept | names_read(graph)
         declared = {item.name: item for item in (*graph.value_info, *graph.output)}
         self._body(graph.node, scope, self._source.opsets, "", 0, declared)
         if self._problems:
@@ -155,7 +155,7 @@ class _Cleaner:
         def extent(nodes: Sequence[Any], above: int) -> tuple[int, int]:
             """The nodes that some nodes become, and how deep their functions call each other."""
             count, depth = 0, 0
-            for node in _with_inner(nodes):
+            for node in with_inner(nodes):
                 count += _weight(node)
                 key = _key(node, node.op_type)
                 if key in self._functions:
@@ -223,7 +223,7 @@ class _Cleaner:
         nodes = list(nodes)
         self._expanded += sum(map(_weight, nodes))
         self._count(self._expanded)
-        for proto in _in_order(nodes):
+        for proto in in_order(nodes):
             with node_errors(proto.name or next(iter(proto.output), ""), proto.op_type):
                 self._node(proto, scope, opsets, prefix, depth, declared)
 
@@ -398,7 +398,7 @@ class _Cleaner:
         self, node: Node, scope: Scope, opsets: Mapping[str, int], depth: int
     ) -> list[Value]:
         """Add the nodes of the bodies of a node; its outputs, as far as these tell."""
-        node.captured = list(dict.fromkeys(n for n in _outer_names(node.proto) if n in scope))
+        node.captured = list(dict.fromkeys(n for n in outer_names(node.proto) if n in scope))
         given = [self._graph.values[name] if name else None for name in node.inputs]
         node.inputs = [*node.inputs, *(scope[name] for name in node.captured)]
         results = self._results.setdefault(node.name, [])
@@ -620,14 +620,6 @@ class _Cleaner:
         self._graph.nodes = kept[::-1]
 
 
-def _with_inner(nodes: Iterable[Any]) -> Iterator[Any]:
-    """Yield nodes, and those in their bodies."""
-    for node in nodes:
-        yield node
-        for graph in subgraphs(node) if node.attribute else ():
-            yield from _with_inner(graph.node)
-
-
 def _weight(node: Any) -> int:
     """A node as a number of nodes: each of many operands may become an operator."""
     return 1 + max(0, len(node.input) + len(node.output) - _FEW_OPERANDS)
@@ -655,60 +647,3 @@ def _unknown(what: str, given: Iterable[str], known: Collection[str]) -> Iterato
         if name not in known:
             hint = did_you_mean(name, known) or f"; it has {names}"
             yield f"The model has no {what} {short_repr(name)}{hint}."
-
-
-def _in_order(nodes: Sequence[Any]) -> Iterator[Any]:
-    """Yield each node after those that compute its inputs, as ONNX Runtime sorts them.
-
-    Tools append nodes at the end of a model, such as the casts of a conversion to float16. Of a
-    cycle a node comes before one of its inputs.
-    """
-    producers: dict[str, int] = {}
-    for i, node in enumerate(nodes):
-        for name in node.output:
-            producers.setdefault(name, i)
-    producers.pop("", None)
-    needs = [
-        {producers[name] for name in (*node.input, *_outer_names(node)) if name in producers}
-        for node in nodes
-    ]
-    if all(max(needed, default=-1) < i for i, needed in enumerate(needs)):
-        yield from nodes
-        return
-    entered, left = set[int](), set[int]()
-    for root in range(len(nodes)):
-        stack = [root]
-        while stack:
-            i = stack[-1]
-            if i not in entered:
-                entered.add(i)
-                stack += sorted(needs[i] - entered, reverse=True)
-                continue
-            stack.pop()
-            if i not in left:
-                left.add(i)
-                yield nodes[i]
-
-
-def _outer_names(node: Any) -> Iterator[str]:
-    """Yield the names that bodies of a node read of the graphs around it."""
-    for graph in subgraphs(node) if node.attribute else ():
-        own = {item.name for item in (*graph.input, *graph.initializer)}
-        own.update(item.values.name for item in graph.sparse_initializer)
-        own.update(name for inner in graph.node for name in inner.output)
-        read = (chain(inner.input, _outer_names(inner)) for inner in graph.node)
-        results = (item.name for item in graph.output)
-        yield from (name for name in chain(*read, results) if name not in own)
-
-
-def _names_read(graph: Any) -> set[str]:
-    """All names that nodes of a graph and of its subgraphs read."""
-    found: set[str] = set()
-    left = [graph]
-    while left:
-        current = left.pop()
-        found.update(item.name for item in current.output)
-        for node in current.node:
-            found.update(node.input)
-            left += subgraphs(node)
-    return found

@@ -98,7 +98,7 @@ def _scanned_inputs(node: Node, inputs: Operands) -> int:
 
 
 def _either(one: Value | None, other: Value) -> Value:
-    """What a value is that is one or another."""
+    """The facts that hold of a value that is one or another."""
     one = one or other
     shape = None
     if one.shape is not None and other.shape is not None and len(one.shape) == len(other.shape):

@@ -29,7 +29,7 @@ _DATA_ELEMENTS: Final = 1024
 def infer(
     node: Node, operands: Sequence[Value | None], schemaless: Any, ir_version: int = 0
 ) -> list[tuple[Any, ...]] | None:
-    """What each output of a node is, as fields of a `Value` behind the name.
+    """Infer each output of a node, as fields of a `Value` behind the name.
 
     None or less if they are not known.
 
