@@ -35,7 +35,8 @@ def run(tmp_path, monkeypatch, capsys):
         if not isinstance(model, str):
             onnx.save(model, "model.onnx")
             model = "model.onnx"
-        status = main(["run", model, "--random", "0", "--against", provider, *options])
+        given = ["--random", "0", "--device", "cpu", "--against", provider]
+        status = main(["run", model, *given, *options])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 
@@ -162,7 +163,6 @@ def test_wrong_uses(run, tmp_path):
     assert both[0] == 2
     assert "--against and --expect-all cannot be combined" in both[2]
     assert "--dim n=1" in run("model.onnx")[2]
-    assert "--memory-limit" in run("model.onnx", "--dim", "n=99", "--memory-limit", "1000")[2]
     assert main(["run", "model.onnx", "--against", CPU]) == 2
 
 
@@ -174,3 +174,14 @@ def test_names_that_no_file_can_have(run, tmp_path):
     (folder,) = tmp_path.glob("*.out")
     (array,) = folder.glob("*.npy")
     assert np.load(array).shape == (4,)
+
+
+def test_the_tensors_of_both_sides_are_within_the_memory_limit(run, capsys):
+    """Of the model, with 55 bytes for each of n, and those of its weights."""
+    limit = ["--dim", "n=20000", "--memory-limit"]
+    assert run(to_bool(), *limit, "3M")[0] == 0
+    assert main(["run", "model.onnx", "--random", "0", *limit, "1500K"]) == 0
+    capsys.readouterr()
+    refused = run("model.onnx", *limit, "1500K")
+    assert refused[0] == 1
+    assert "Expected tensors of at most 1536000 bytes together (--memory-limit)" in refused[2]

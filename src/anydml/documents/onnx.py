@@ -79,7 +79,7 @@ class OnnxDocument(Document):
 
     def expected(self) -> Mapping[str, Expected]:
         if self.options.against is not None:
-            if problems := self.model.memory_problems:
+            if problems := self.model.memory_problems(copies=2):  # ours and the provider's
                 raise ModelError(*problems)
             session_options(self.options.against)
             read = self._provided_tensor  # not before the model has run here
@@ -140,7 +140,7 @@ class OnnxDocument(Document):
         self, device: Device, write: Write, names: Sequence[str], repeat: int, timing: bool
     ) -> Arrays:
         model = self.model
-        if problems := model.memory_problems:
+        if problems := model.memory_problems():
             raise ModelError(*problems)
         arrays = self._arrays
         further = [name for name in dict.fromkeys(names) if name not in model.outputs]

@@ -176,12 +176,15 @@ class OnnxModel:
                  for value in self.graph.inputs if not value.type]  # fmt: skip
         return [*free, *hint, *types]
 
-    @cached_property
-    def memory_problems(self) -> list[str]:
-        """List why the tensors exceed the memory limit of `read_onnx`."""
-        size, limit = sum(v.nbytes for v in self.graph.values.values()), self.source.memory_limit
+    def memory_problems(self, copies: int = 1) -> list[str]:
+        """List why so many copies of the tensors exceed the memory limit of `read_onnx`."""
+        size, limit = copies * self._nbytes, self.source.memory_limit
         rule = f"Expected tensors of at most {limit} bytes together (--memory-limit), got {size}."
         return [rule] if size > limit else []
+
+    @cached_property
+    def _nbytes(self) -> int:
+        return sum(value.nbytes for value in self.graph.values.values())
 
     def size_options(self) -> str:
         """The options that give free dimensions sizes, as ``--dim batch=1 or --shape x=1,3``."""

@@ -78,7 +78,7 @@ class Report:
     @property
     def good(self) -> bool:
         """Whether every node is checked, and none refused."""
-        stops = self.unchecked or self.model.input_problems() or self.model.memory_problems
+        stops = self.unchecked or self.model.input_problems() or self.model.memory_problems()
         return not stops and not any(item.place == "refused" for item in self.judged)
 
     @property
@@ -111,7 +111,7 @@ class Report:
                 f"{counted(len(names), 'node')} not checked ({', '.join(names[:_MOST_NAMES])}{more}"
                 "): their shapes or constants are not known, so no feature level is"
             )
-        problems = [*self.model.input_problems(), *self.model.memory_problems]
+        problems = [*self.model.input_problems(), *self.model.memory_problems()]
         found += [text.removesuffix(".") for text in problems]
         if self.level < LOWEST_DEVICE:
             found.append(
