@@ -188,6 +188,7 @@ STATUS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_planted_fault_is_the_result_of_its_case(small, tmp_path, monkeypatch):
     cases = {case.name: case for case in read_suite(small)}
     numbers = [
@@ -222,6 +223,7 @@ def test_each_planted_fault_is_the_result_of_its_case(small, tmp_path, monkeypat
     assert first.endswith(f"{len(report.differences)} differences in {len(cases)} cases")
 
 
+@pytest.mark.slow
 def test_a_crash_that_takes_two_cases_is_nobody_s_result(small, tmp_path, monkeypatch):
     """Halves of the batch do not crash, and their results count."""
     (tmp_path / "together.py").write_text(
@@ -291,6 +293,7 @@ sys.exit(main(["run", sys.argv[1], "--output-dir", ".", "--overwrite"]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verdict", ["accepted", "refused"])
 def test_a_stand_in_for_dxdispatch(small, tmp_path, verdict):
     folder = part(small, tmp_path / "part", 4, verdict=verdict, operator="AVERAGE_POOLING")
@@ -299,6 +302,7 @@ def test_a_stand_in_for_dxdispatch(small, tmp_path, verdict):
     assert [result.status for result in report.results] == ["right"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "verdict", "status"),
     [
@@ -319,6 +323,7 @@ def test_a_broken_stand_in_for_dxdispatch(small, tmp_path, body, verdict, status
     assert result.status == status
 
 
+@pytest.mark.slow
 def test_only_the_level_of_the_suite_is_judged_by_dxdispatch(small, tmp_path):
     cases = read_suite(small, ["TOP_K1"])
     tool = executable(tmp_path / "dxdispatch", "sys.exit(1)")
@@ -354,6 +359,7 @@ def exp(x, **attributes):
 """
 
 
+@pytest.mark.slow
 def test_a_stand_in_for_the_package(small, tmp_path, monkeypatch):
     (tmp_path / "directml.py").write_text(DIRECTML)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
