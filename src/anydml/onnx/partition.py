@@ -12,7 +12,7 @@ import numpy as np
 
 from anydml.graphs.build import Expression, GraphBuilder
 from anydml.graphs.desc import GraphDesc
-from anydml.onnx.lower.rearrange import copy
+from anydml.onnx.lower.rearrange import copy, reshape
 from anydml.onnx.lower.recurrent import DEFAULTS as RECURRENT
 from anydml.onnx.nodes import Graph, Node
 from anydml.onnx.types import Value
@@ -103,7 +103,7 @@ class Partition:
     def _same(self, item: Judged) -> str | None:
         """The value whose bytes a node gives again, for readers that can reinterpret them."""
         node = item.node
-        if item.row is not None and item.row.lower is copy:
+        if item.row is not None and item.row.lower in (copy, reshape):
             return node.inputs[0]
         if node.operator != "QuantizeLinear":
             return None
