@@ -98,7 +98,9 @@ def test_the_default_suite_has_everything(default):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["cpu", "reference", "xla", "onnxruntime"])
+@pytest.mark.parametrize(
+    "name", ["cpu", "reference", "onnxruntime", pytest.param("xla", marks=pytest.mark.heavy)]
+)
 def test_our_devices_are_right_by_the_default_suite(default, name):
     pytest.importorskip({"xla": "jax"}.get(name, name if name == "onnxruntime" else "numpy"))
     report = run(default, name)
