@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,3 +53,25 @@ def test_as_plain_loops(data):
         results = results if isinstance(results, tuple) else (results,)
         for got, exact in zip(results, expected, strict=False):
             assert first_difference(got, exact) is None
+
+
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+@pytest.mark.parametrize(("start", "more"), [(0, 0), (0, 3), (5, 0)])
+def test_windows_of_as_many_elements_as_the_image(dilation, start, more, monkeypatch):
+    """Too many for ONNX Runtime's pooling; dilated ones do not meet all elements."""
+    backend = pytest.importorskip("anydml.devices.backends.onnxruntime")
+    monkeypatch.setattr(backend, "LEAST_ELEMENTS", 0)
+    size = 80
+    end = (size - 1) * (dilation - 1) + more
+    x = np.random.default_rng(0).random((1, 2, size, 1), np.float32)
+    desc = dml.AveragePooling1.with_outputs(
+        input_tensor=dml.TensorDesc.from_array(x), strides=(size, 1), window_size=(size, 1),
+        start_padding=(start, 0), end_padding=(end, 0), dilations=(dilation, 1),
+        include_padding=True,
+    )  # fmt: skip
+    results = [
+        np.asarray(dml.Device(name).create_operator(desc).compile()(x))
+        for name in ("reference", "cpu", "onnxruntime")
+    ]
+    for result in results[1:]:
+        np.testing.assert_allclose(result, results[0], rtol=1e-5)

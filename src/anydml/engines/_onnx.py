@@ -117,9 +117,13 @@ class OnnxEngine:
             mean = _pooled("AveragePool", x, axes, window, count_include_pad=1)
             return mean * np.float32(prod(window.sizes))
         wide = x.astype(np.float64) if x.dtype.kind == "f" else x
-        if all((axis.count, axis.start, axis.window) == (1, 0, axis.size) for axis in axes):
+        whole = (
+            (axis.count, axis.start, axis.window, axis.dilation) == (1, 0, axis.size, 1)
+            for axis in axes
+        )
+        if all(whole):
             spatial = tuple(range(2, x.ndim))
-            return _XP.sum(wide, axis=spatial, keepdims=True).astype(x.dtype)  # global pooling
+            return _XP.sum(wide, axis=spatial, keepdims=True).astype(x.dtype)
         return _folded(wide, axes, lambda a, b: a + b, 0).astype(x.dtype)
 
     def locate_max(self, x: Array, window: Window) -> tuple[Array, Array]:

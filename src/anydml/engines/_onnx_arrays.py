@@ -105,12 +105,6 @@ class Traced:
             return self != 0
         number = _number_of(dtype)
         x = self.compact
-        node = self.graph.nodes.get(x.value)
-        if node is not None and node.operator == "Cast" and dtype != np.float16:
-            inner = self.graph.specs.get(node.inputs[0])
-            if inner and inner.dtype.kind in "iu" and np.can_cast(inner.dtype, x.dtype):
-                inner_x = Traced(self.graph, node.inputs[0], inner)
-                return repeated(inner_x.astype(dtype), self.shape)
         return repeated(emit("Cast", (x,), dtype, x.shape, to=number), self.shape)
 
     def reshape(self, *shape: Any) -> Any:
