@@ -35,9 +35,8 @@ ROWS: Final = {
 HEAD: Final = """\
 # What array functions promise
 
-Which of these promises hold was found by `anydml judge`, on the CPU, with the versions in the
-tables. anydml makes all of them, on every kind of array. [Judge a top-k](guides/judge-top-k.md)
-says how to try a function of your own.
+`anydml judge` found these answers on the CPU, with NumPy arrays for anydml. anydml makes all of
+these promises. [Judge a top-k](guides/judge-top-k.md) says how to try a function of your own.
 
 """
 

@@ -18,7 +18,7 @@ def verdicts(answers):
 
 
 def broken(answers):
-    return {answer.promise.name for answer in answers if answer.verdict != "yes"}
+    return {answer.promise.name for answer in answers if answer.verdict not in ("yes", "none")}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def broken(answers):
 def test_every_promise_is_kept_here(judge_function, function):
     answers = judge_function(function)
     assert answers
-    assert not broken(answers), [answer for answer in answers if answer.verdict != "yes"]
+    assert not broken(answers), answers
 
 
 def test_a_library_is_judged_in_processes():
@@ -224,7 +224,9 @@ def test_sums_that_differ_between_runs_are_found():
         np.add.at(y, indices[order], updates[order])
         return y
 
-    assert broken(judge.scatter_add(in_any_order)) == {"runs", "threads"}
+    answers = judge.scatter_add(in_any_order)
+    assert broken(answers) == {"runs"}
+    assert verdicts(answers)["threads"] == "none"  # nobody knows how to set those of a function
 
 
 @pytest.mark.parametrize(

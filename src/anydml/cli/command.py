@@ -41,10 +41,10 @@ from anydml.cli._options import (
 )
 from anydml.cli.capture import capture_header
 from anydml.cli.converting import convert_document
-from anydml.cli.judging import suite
+from anydml.cli.judging import judge, suite
 from anydml.core._json import counted, short_repr
 from anydml.core.comparison import Bounds, compare
-from anydml.core.errors import AnyDMLError, ArgumentError, ModelError
+from anydml.core.errors import AnyDMLError, ModelError
 from anydml.core.levels import FeatureLevel
 from anydml.devices.backends import cuda
 from anydml.devices.device import Device
@@ -489,44 +489,6 @@ def capture(output: Path, overwrite: bool) -> None:
     _write_text(output, capture_header(anydml.__version__), overwrite)
 
 
-@commands.command("judge", short_help="Judge what array libraries promise.")
-@click.argument("libraries", metavar="[LIBRARY|MODULE:FUNCTION]...", nargs=-1)
-@click.option(
-    "--function", "functions", multiple=True, metavar="NAME",
-    help="Judge this function alone: top_k, scatter, ... Can be repeated.",
-)  # fmt: skip
-@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: a list of answers.")
-@click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
-def judge_libraries(
-    libraries: tuple[str, ...], functions: tuple[str, ...], device: str, as_json: bool,
-    markdown: bool,
-) -> None:  # fmt: skip
-    """Judge array libraries, all that are installed by default: ties, NaN, bad indices.
-
-    Each promise of top_k, nonzero, scatter, gather, split and join is tried with hard cases. For a
-    broken one the first case is printed. A line above the tables says what their words mean.
-
-    A function of your own on NumPy's arrays is MODULE:FUNCTION, with --function top_k to judge it
-    by. The exit status is 1 if anydml or such a function breaks a promise.
-    """
-    from anydml.judge import judge
-    from anydml.judge.libraries import versions_here
-    from anydml.judge.report import report
-
-    try:
-        answers = judge(libraries, functions, device)
-    except ArgumentError as error:
-        raise click.UsageError(str(error)) from error
-    if as_json:
-        _echo_json([answer.to_json() for answer in answers])
-    else:
-        _echo_lines(report(answers, versions_here(device), markdown))
-    ours = [answer for answer in answers if answer.library == "anydml" or ":" in answer.library]
-    if any(answer.verdict != "yes" for answer in ours):
-        raise click.exceptions.Exit(1)
-
-
 @commands.command(short_help="Show the devices of this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def devices(as_json: bool) -> None:
@@ -561,6 +523,7 @@ def warm() -> None:
         click.echo(f"cuda:{device} ({gpu.name}): {compiled} of {all_of_them} compiled")
 
 
+commands.add_command(judge)
 commands.add_command(suite)
 
 

@@ -1,4 +1,4 @@
-"""The command `anydml suite`: DirectML's conformance suite as files, and runs of it."""
+"""The commands `anydml judge` and `anydml suite`: array libraries, implementations of DirectML."""
 
 from __future__ import annotations
 
@@ -92,4 +92,42 @@ def run_suite(
         write_expected.write_text("".join(lines), encoding="utf-8")
     print(json.dumps(report.as_json(), indent=1) if as_json else "\n".join(report.lines()))
     if report.unexpected:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(short_help="Judge what array libraries promise.", context_settings=_HELP)
+@click.argument("libraries", metavar="[LIBRARY|MODULE:FUNCTION]...", nargs=-1)
+@click.option(
+    "--function", "functions", multiple=True, metavar="NAME",
+    help="Judge this function alone: top_k, scatter, ... Can be repeated.",
+)  # fmt: skip
+@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: a list of answers.")
+@click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
+def judge(
+    libraries: tuple[str, ...], functions: tuple[str, ...], device: str, as_json: bool,
+    markdown: bool,
+) -> None:  # fmt: skip
+    """Judge array libraries, all that are installed by default: ties, NaN, bad indices.
+
+    Each promise of top_k, nonzero, scatter, gather, split and join is tried with hard cases. For a
+    broken one the first case is printed. A line above the tables says what their words mean.
+
+    A function of your own on NumPy's arrays is MODULE:FUNCTION, with --function top_k to judge it
+    by. The exit status is 1 if anydml or such a function breaks a promise.
+    """
+    from anydml.judge.judging import judge as ask
+    from anydml.judge.libraries import versions_here
+    from anydml.judge.report import report
+
+    try:
+        answers = ask(libraries, functions, device)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from error
+    if as_json:
+        print(json.dumps([answer.to_json() for answer in answers], indent=1))
+    else:
+        print("\n".join(report(answers, versions_here(device), markdown)))
+    ours = [answer for answer in answers if answer.library == "anydml" or ":" in answer.library]
+    if any(answer.verdict not in ("yes", "none") for answer in ours):
         raise click.exceptions.Exit(1)

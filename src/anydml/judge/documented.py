@@ -1,4 +1,4 @@
-"""Promises in the documentation of libraries, so that a broken promise is told apart.
+"""Pages of libraries' documentation that make the promises which are judged.
 
 Each row names the function that is judged, its promises, and where they are made.
 """

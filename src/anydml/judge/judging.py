@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import numpy as np
 from anydml.core.errors import ArgumentError
 from anydml.judge.documented import page_of
 from anydml.judge.libraries import LIBRARIES, Library, NumPy, versions_here
-from anydml.judge.promises import PROMISES, Promise, RefusedError
+from anydml.judge.promises import PROMISES, Promise, RefusedError, UntriedError
 
 FUNCTIONS: Final = tuple(dict.fromkeys(promise.function for promise in PROMISES))
 SECONDS: Final = 300
@@ -36,7 +36,7 @@ class Answer:
         The promise.
     verdict : str
         ``yes``; ``no``; ``refuses`` where valid arguments raise an error; ``crashes``; ``hangs``;
-        ``none`` where the library has no such function.
+        ``none`` where the library has no such function, or no choice of threads.
     example : str
         The first case that breaks the promise; empty for ``yes``.
     page : str or None
@@ -52,15 +52,19 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """The answer as data."""
         promise = {name: getattr(self.promise, name) for name in ("function", "name", "text")}
-        rest = asdict(replace(self, promise=None))  # type: ignore[arg-type]  # replaced below
-        return {**rest, "promise": promise}
+        return {**vars(self), "promise": promise}
 
 
 class Judged:
-    """A function of a library, called with NumPy's arrays."""
+    """A function on a library's arrays, called with NumPy's.
 
-    def __init__(self, library: Library, function: Callable[..., Any]) -> None:
-        self._library, self._function = library, function
+    `is_own`: whether the library's number of threads is that of the function.
+    """
+
+    def __init__(
+        self, library: Library, function: Callable[..., Any], is_own: bool = False
+    ) -> None:
+        self._library, self._function, self._is_own = library, function, is_own
 
     def __call__(self, *arguments: Any) -> Any:
         given = [self._array(x) for x in arguments]
@@ -87,11 +91,13 @@ class Judged:
             return None
 
     def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
-        """Call with so many threads."""
+        """Set the number of threads of the function."""
+        if not self._is_own:
+            raise UntriedError
         return self._library.threads(count)
 
     def shares(self, size: int, count: int) -> bool:
-        """Whether a split's first part shows in the array when it is written."""
+        """Return whether writing to the first part of a split changes the array."""
         x = self._array(np.zeros(size, "float32"))
         part = self._function(x, count)[0]
         try:
@@ -107,6 +113,8 @@ def _ask(name: str, promise: Promise, judged: Judged | None) -> Answer:
         return Answer(name, promise, "none", "", page)
     try:
         broken = promise.broken(judged)
+    except UntriedError:
+        return Answer(name, promise, "none", "", page)
     except RefusedError as error:
         return Answer(name, promise, "refuses", str(error), page)
     return Answer(name, promise, "no" if broken else "yes", broken or "", page)
@@ -244,7 +252,8 @@ def answer_to(name: str, device: str, numbers: Sequence[int]) -> None:
     """Print the answers to promises as JSON, a line each: what such a process does."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer
-    if ":" in name:
+    is_own = ":" not in name
+    if not is_own:
         module, _, attribute = name.partition(":")
         sys.path.insert(0, "")
         library: Library = NumPy()
@@ -254,6 +263,8 @@ def answer_to(name: str, device: str, numbers: Sequence[int]) -> None:
     for number in numbers:
         promise = PROMISES[number]
         function = library.functions.get(promise.function)
-        answer = _ask(name, promise, None if function is None else Judged(library, function))
+        answer = _ask(
+            name, promise, None if function is None else Judged(library, function, is_own)
+        )
         line = json.dumps([answer.verdict, answer.example, answer.page])
         print(line, file=answers, flush=True)

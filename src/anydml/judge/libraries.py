@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 import anydml
+from anydml.judge.promises import UntriedError
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -30,10 +31,9 @@ class Library:
         """Return NumPy's array of a result."""
         return np.asarray(x)
 
-    @contextlib.contextmanager
-    def threads(self, count: int) -> Iterator[None]:
-        """Compute with so many threads, where the library has a choice."""
-        yield
+    def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
+        """Set the number of threads; raise `UntriedError` if the library cannot."""
+        raise UntriedError
 
 
 def _of_numpy(xp: Any, add_at: Callable[..., Any]) -> Functions:
@@ -63,6 +63,9 @@ class NumPy(Library):
     def __init__(self, device: str = "cpu") -> None:
         super().__init__(device)
         self.functions = _of_numpy(np, np.add.at)
+
+    def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()  # these functions have one thread
 
 
 class CuPy(Library):
@@ -163,14 +166,15 @@ class OnnxRuntime(Library):
         super().__init__(device)
         self.onnx: Any = import_module("onnx")
         self._ready: dict[Any, Callable[[list[Any]], list[Any]]] = {}
+        self._threads = 0  # the library's own choice
         self._load()
         self.functions = {
-            "top_k": lambda x, k: self.node("TopK", [x, np.array([k])], 2),
+            "top_k": lambda x, k: self.node("TopK", [x], 2, np.array([k])),
             "nonzero": lambda x: self.node("NonZero", [x]).T,
             "scatter": lambda *arrays: self.node("ScatterElements", [*arrays]),
             "scatter_add": lambda *arrays: self.node("ScatterElements", [*arrays], reduction="add"),
             "gather": lambda x, indices: self.node("Gather", [x, indices], axis=0),
-            "split": lambda x, count: self.node("Split", [x], count, num_outputs=count),
+            "split": lambda x, count: self.node("Split", [x], count, num_outputs=count, axis=0),
             "join": lambda arrays: self.node("Concat", [*arrays], axis=0),
         }
 
@@ -180,22 +184,35 @@ class OnnxRuntime(Library):
     def _compile(self, model: bytes) -> Callable[[list[Any]], list[Any]]:
         options = self.runtime.SessionOptions()
         options.log_severity_level = 4  # errors are answers here
+        options.intra_op_num_threads = self._threads
         session = self.runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         names = [x.name for x in session.get_inputs()]
         return lambda arrays: session.run(None, dict(zip(names, arrays, strict=True)))
 
-    def node(self, kind: str, arrays: list[Any], count: int = 1, **attributes: Any) -> Any:
-        """Run one node of opset 18."""
+    @contextlib.contextmanager
+    def threads(self, count: int) -> Iterator[None]:
+        self._threads = count
+        try:
+            yield
+        finally:
+            self._threads = 0
+
+    def node(
+        self, kind: str, arrays: list[Any], count: int = 1, constant: Any = None, **attributes: Any
+    ) -> Any:
+        """Run one node of opset 18, whose last input may be constant."""
         helper = self.onnx.helper
         types = tuple((helper.np_dtype_to_tensor_dtype(x.dtype), x.ndim) for x in arrays)
-        key = kind, types, count, *attributes.items()
+        data = None if constant is None else constant.tobytes()
+        key = kind, types, count, data, self._threads, *attributes.items()
         if key not in self._ready:
             inputs = [helper.make_tensor_value_info(f"x{i}", of, [f"d{i}_{a}" for a in range(rank)])
                       for i, (of, rank) in enumerate(types)]  # fmt: skip
+            held = [] if data is None else [self.onnx.numpy_helper.from_array(constant, "c")]
             outputs = [helper.make_empty_tensor_value_info(f"y{i}") for i in range(count)]
-            node = helper.make_node(kind, [x.name for x in inputs], [y.name for y in outputs],
-                                    **attributes)  # fmt: skip
-            graph = helper.make_graph([node], "judged", inputs, outputs)
+            names = [x.name for x in (*inputs, *held)]
+            node = helper.make_node(kind, names, [y.name for y in outputs], **attributes)
+            graph = helper.make_graph([node], "judged", inputs, outputs, held)
             opset = [helper.make_opsetid("", 18)]
             model = helper.make_model(graph, opset_imports=opset, ir_version=9)
             self._ready[key] = self._compile(model.SerializeToString())
@@ -210,7 +227,8 @@ class OpenVINO(OnnxRuntime):
         self.core: Any = import_module("openvino").Core()
 
     def _compile(self, model: bytes) -> Callable[[list[Any]], list[Any]]:
-        compiled = self.core.compile_model(self.core.read_model(model), "CPU")
+        settings = {"INFERENCE_NUM_THREADS": self._threads} if self._threads else {}
+        compiled = self.core.compile_model(self.core.read_model(model), "CPU", settings)
         return lambda arrays: [x.copy() for x in compiled(arrays).values()]
 
 
@@ -220,7 +238,6 @@ class AnyDML(Library):
     def __init__(self, device: str = "cpu") -> None:
         super().__init__(device)
         self._of = NumPy() if device == "cpu" else PyTorch(device)
-        self.array, self.numpy = self._of.array, self._of.numpy  # type: ignore[method-assign]
         self.functions = {
             "top_k": anydml.top_k,
             "nonzero": anydml.nonzero_coordinates,
@@ -231,6 +248,12 @@ class AnyDML(Library):
             "split": anydml.split,
             "join": anydml.join,
         }
+
+    def array(self, x: Any) -> Any:
+        return self._of.array(x)
+
+    def numpy(self, x: Any) -> Any:
+        return self._of.numpy(x)
 
     @contextlib.contextmanager
     def threads(self, count: int) -> Iterator[None]:

@@ -1,24 +1,37 @@
 """The promises of each function, and the cases that try them.
 
-A promise is a function of the caller: it calls the function that is judged on NumPy arrays, and
-returns None, or what is wrong in the first case that breaks the promise. Cases go from small to
-large, so that the first is easy to read. What is expected is worked out in plain Python.
+A promise calls the function that is judged with NumPy arrays, and yields a message for each case
+that breaks it. Cases go from small to large, so that the first message is short. The expected
+results are computed in plain Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from anydml.core._json import counted
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Caller = Callable[..., Any]
-"""The function that is judged: takes and returns NumPy arrays, and raises `RefusedError`."""
+
+
+class Caller(Protocol):
+    """The function that is judged, on NumPy arrays."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it; raise `RefusedError` for an error of the function."""
+
+    def threads(self, count: int) -> AbstractContextManager[None]:
+        """Set the number of threads; raise `UntriedError` if that is not possible."""
+
+    def shares(self, size: int, count: int) -> bool:
+        """Return whether writing to the first part of a split changes the array."""
+
 
 SIZES: Final = (3, 4, 5, 8, 16, 40, 100, 1000, 5000)
 FLOATS: Final = ("float16", "float32", "float64")
@@ -38,6 +51,10 @@ class RefusedError(Exception):
     def __init__(self, text: str, left: Array | None = None) -> None:
         super().__init__(text)
         self.left = left
+
+
+class UntriedError(Exception):
+    """A promise cannot be tried."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +255,7 @@ def _too_much(call: Caller) -> Iterator[str | None]:
 def _types(call: Caller) -> Iterator[str | None]:
     for kind in (*FLOATS, *INTEGERS):
         x = _unequal(20, kind)
-        if kind in ("int64", "uint64"):  # a float64 cannot tell these apart
+        if kind in ("int64", "uint64"):  # beyond the integers of float64
             x = x + np.array(1 << 62, kind)
         try:
             _, indices, _ = _top_k(call, x, 5)
@@ -424,7 +441,7 @@ def _sum_threads(call: Caller) -> Iterator[str | None]:
     updates = _random(1).random(300_000).astype("float32")
     found = {}
     for count in (1, 2, 4):
-        with call.threads(count):  # type: ignore[attr-defined]  # of judging.Judged
+        with call.threads(count):
             found[count] = _as_bytes(call(x, indices, updates))
     yield None if found[1] == found[2] == found[4] else "scatter_add of 300000 updates: they differ"
 
@@ -478,7 +495,7 @@ def _parts(call: Caller) -> Iterator[str | None]:
 
 @_promise("split", "own memory", "a part is a copy: to write it changes nothing else")
 def _copies(call: Caller) -> Iterator[str | None]:
-    yield "split([0, 1, 2, 3], 2): parts are views" if call.shares(4, 2) else None  # type: ignore[attr-defined]
+    yield "split([0, 1, 2, 3], 2): parts are views" if call.shares(4, 2) else None
 
 
 @_promise("split", "empty", "an array without elements has empty parts")

@@ -9,7 +9,7 @@ from anydml.judge.judging import Answer
 
 LEGEND: Final = (
     "yes: kept in all cases; (yes): kept, though the library's documentation does not promise it; "
-    "{no}: broken, though it does; –: no such function"
+    "{no}: broken, though it does; –: no such function, or no choice of threads"
 )
 
 
