@@ -397,7 +397,7 @@ class _Cleaner:
     def _control(
         self, node: Node, scope: Scope, opsets: Mapping[str, int], depth: int
     ) -> list[Value]:
-        """Add the nodes of the bodies of a node; its outputs, as far as these tell."""
+        """Add the nodes of the bodies of a node, and infer its outputs from them."""
         node.captured = list(dict.fromkeys(n for n in outer_names(node.proto) if n in scope))
         given = [self._graph.values[name] if name else None for name in node.inputs]
         node.inputs = [*node.inputs, *(scope[name] for name in node.captured)]

@@ -1,4 +1,4 @@
-"""Nodes with bodies: what an If, a Loop or a Scan makes, by what its bodies make."""
+"""The outputs of If, Loop and Scan, inferred from their bodies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Mark = Callable[[], Callable[[], None]]
 
 
 def infer_bodies(node: Node, inputs: Operands, made: Made, mark: Mark, guess: bool) -> list[Value]:
-    """The outputs of a node, as far as its bodies tell.
+    """Infer the outputs of a node from its bodies.
 
     Parameters
     ----------

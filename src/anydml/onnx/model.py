@@ -177,7 +177,7 @@ class OnnxModel:
         return [*free, *hint, *types]
 
     def memory_problems(self, copies: int = 1) -> list[str]:
-        """List why so many copies of the tensors exceed the memory limit of `read_onnx`."""
+        """List the reason if copies of all tensors exceed the memory limit of `read_onnx`."""
         size, limit = copies * self._nbytes, self.source.memory_limit
         rule = f"Expected tensors of at most {limit} bytes together (--memory-limit), got {size}."
         return [rule] if size > limit else []

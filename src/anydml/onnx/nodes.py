@@ -133,3 +133,8 @@ class Graph:
     functions: Sequence[Any] = ()
     names: dict[str, str] = field(default_factory=dict)
     """For a name of the file that the clean-up replaced, the value that it is."""
+
+    @property
+    def constants(self) -> set[str]:
+        """The names of values that are the same in every run."""
+        return {name for name, value in self.values.items() if value.data is not None}

@@ -63,12 +63,8 @@ def outer_names(node: Any) -> Iterator[str]:
 
 def names_read(graph: Any) -> set[str]:
     """All names that nodes of a graph and of its subgraphs read."""
-    found: set[str] = set()
-    left = [graph]
-    while left:
-        current = left.pop()
-        found.update(item.name for item in current.output)
-        for node in current.node:
-            found.update(node.input)
-            left += subgraphs(node)
+    found = {item.name for item in graph.output}
+    for node in with_inner(graph.node):
+        found.update(node.input)
+        found.update(item.name for body in subgraphs(node) for item in body.output)
     return found

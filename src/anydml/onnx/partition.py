@@ -29,6 +29,14 @@ _LARGE_SCALE: Final = 2.0**119
 """Whose product with 255 is finite in float32."""
 
 
+def constant_node(builder: GraphBuilder, value: Value, name: str = "") -> Expression:
+    """Add a constant of a model as a constant node."""
+    assert value.data is not None
+    desc = tensor_desc(value)
+    data = value.data.tobytes().ljust(desc.total_tensor_size_in_bytes, b"\0")
+    return builder.constant(data, desc, name=name)
+
+
 @dataclass(eq=False)
 class Partition:
     """Nodes that become one graph.
@@ -119,9 +127,7 @@ class Partition:
     def _input(self, builder: GraphBuilder, value: Value) -> Expression:
         is_small = value.data is not None and value.nbytes <= self.most_embedded
         if value.data is not None and self.embeds and (is_small or value.name in self.constants):
-            desc = tensor_desc(value)
-            data = value.data.tobytes().ljust(desc.total_tensor_size_in_bytes, b"\0")
-            return builder.constant(data, desc, name=value.name)
+            return constant_node(builder, value, value.name)
         self.reads[value.name] = value
         flags = "OWNED_BY_DML" if value.name in self.owned else "NONE"
         return builder.input(value.name, tensor_desc(value, flags=flags))

@@ -165,7 +165,7 @@ class Report:
             f"the CPU, {counts['refused']} refused (feature level {self.level.suffix})"
         )
         if (runtime := self.model.runtime) is not None:
-            as_new = "; they are judged as those of 1.21 make operators" if runtime.missing else ""
+            as_new = "; types and DirectML operators are those of 1.21" if runtime.missing else ""
             yield f"Kernels of {runtime}, up to those of opset {_newest_opset(runtime)}{as_new}"
         lowest = self.lowest
         if lowest is not None and any(item.descriptors for item in self.judged):

@@ -24,7 +24,7 @@ from anydml.onnx.cpu import CpuNode, is_available
 from anydml.onnx.folding import shape_or_size
 from anydml.onnx.lower.node import UnsupportedError
 from anydml.onnx.lower.recurrent import DEFAULTS as RECURRENT
-from anydml.onnx.partition import Partition, partitions, stages
+from anydml.onnx.partition import Partition, constant_node, partitions, stages
 from anydml.onnx.read import load_onnx
 from anydml.onnx.shapes import infer, node_errors
 from anydml.onnx.table import infer_without_schema
@@ -302,14 +302,13 @@ class _NodeStep:
     def _on_cpu(self, inputs: Sequence[Value | None]) -> list[Any]:
         threads, graph = get_num_threads(), self._model.graph
         if threads not in self._cpu:
-            constants = {name for name, value in graph.values.items() if value.data is not None}
             given = inputs
             if self._item.node.has_subgraphs:  # bodies need the ranks that all runs have
                 given = [value and (graph.values[value.name] if graph.values[value.name].type
                                     else Value(value.name, value.type, proto=value.proto))
                          for value in inputs]  # fmt: skip
             node = self._item.node
-            self._cpu[threads] = CpuNode(node, given, constants, graph.functions, threads)
+            self._cpu[threads] = CpuNode(node, given, graph.constants, graph.functions, threads)
         return self._cpu[threads](inputs)
 
     def _on_device(self, inputs: Sequence[Value | None]) -> list[Array]:
@@ -352,7 +351,7 @@ class _NodeStep:
                 return None  # its kernel finds out
             outputs.append(value)
         # Only constants may be compiled in: other elements differ from run to run.
-        constants = {n for n, v in self._model.graph.values.items() if v.data is not None}
+        constants = self._model.graph.constants
         operands = [
             v if v is None or i in positions or v.name in constants
             else Value(v.name, v.type, v.shape)
@@ -368,12 +367,10 @@ class _NodeStep:
 
         def source(value: Value) -> Any:
             if value.name not in expressions:
-                desc = tensor_desc(value)
                 if value.name in constants and embeds:
-                    data = _to_device(value.data, value).tobytes()
-                    data = data.ljust(desc.total_tensor_size_in_bytes, b"\0")
-                    expressions[value.name] = builder.constant(data, desc)
+                    expressions[value.name] = constant_node(builder, value)
                     return expressions[value.name]
+                desc = tensor_desc(value)
                 if value.name in constants and node.operator not in RECURRENT:
                     owned[value.name] = _to_device(value.data, value)
                     desc = tensor_desc(value, flags="OWNED_BY_DML")

@@ -49,7 +49,7 @@ def runner_named(name: str, limit: float, level: FeatureLevel) -> Runner:
     Raises
     ------
     AnyDMLError
-        There is none, or it cannot be loaded here.
+        No runner has this name, or it cannot be loaded on this machine.
     """
     kind, _, path = name.partition("=")
     if kind == "dxdispatch":

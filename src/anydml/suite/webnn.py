@@ -1,4 +1,4 @@
-"""Tolerances of WebNN's tests, by which "wrong" is told from "outside our tolerance".
+"""Tolerances of WebNN's tests: results beyond them are wrong.
 
 They are the metrics of the Web Platform Tests (webnn/resources/utils.js), for the operators that
 implementations of WebNN use. An operator without one has the widest of them.
@@ -29,21 +29,25 @@ _ULPS: Final[Mapping[str, tuple[int, int]]] = {
 }  # fmt: skip
 """ULPs of FLOAT32 and of FLOAT16."""
 
-_SOFTMAX: Final[Callable[[Any], int]] = lambda d: 3 * _along(d, getattr(d, "axes", (-1,))) + 3  # noqa: E731
+
+def _along(desc: Any, axes: Any) -> int:
+    return prod(desc.input_tensor.sizes[axis] for axis in axes)
+
+
+def _softmax(desc: Any) -> int:
+    return 3 * _along(desc, getattr(desc, "axes", (-1,))) + 3
+
+
 _COUNTED: Final[Mapping[str, Callable[[Any], int]]] = {
     "CONVOLUTION": lambda d: 2 * prod(d.filter_tensor.sizes[1:]),
     "GEMM": lambda d: 3 + 2 * d.a_tensor.sizes[-1 if d.trans_a.suffix == "NONE" else -2],
     "AVERAGE_POOLING": lambda d: prod(d.window_size) + 2,
     "AVERAGE_POOLING1": lambda d: prod(d.window_size) + 2,
     "REDUCE": lambda d: 2 * _along(d, d.axes) + 18,
-    "ACTIVATION_SOFTMAX": _SOFTMAX,
-    "ACTIVATION_SOFTMAX1": _SOFTMAX,
+    "ACTIVATION_SOFTMAX": _softmax,
+    "ACTIVATION_SOFTMAX1": _softmax,
 }
-"""ULPs that depend on how many elements a result is made of."""
-
-
-def _along(desc: Any, axes: Any) -> int:
-    return prod(desc.input_tensor.sizes[axis] for axis in axes)
+"""ULPs that depend on the number of elements of a sum."""
 
 
 def webnn_bound(desc: Any) -> dict[str, Any]:
