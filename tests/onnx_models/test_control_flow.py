@@ -118,7 +118,7 @@ def test_an_operator_in_a_body(operator):
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", sorted(GENERATORS))
 def test_more_of_an_operator_in_a_body(operator):
-    ran = [check_inside(operator, seed) for seed in range(1, 9)]
+    ran = [check_inside(operator, seed) for seed in range(1, 12)]
     assert any(ran) or operator in WITHOUT_KERNEL
 
 

@@ -9,7 +9,8 @@ import anydml as dml
 from anydml.core.levels import LATEST
 from anydml.onnx.partition import partitions
 
-oh = pytest.importorskip("onnx.helper")  # `.ci/libraries` has JAX alone
+onnx = pytest.importorskip("onnx")  # `.ci/libraries` has JAX alone
+oh = pytest.importorskip("onnx.helper")
 
 from building import FLOAT, compare, floats, model_of, session, signed  # noqa: E402  # needs onnx
 from onnx import TensorProto  # noqa: E402  # after the skip
@@ -308,16 +309,21 @@ def test_what_a_feature_level_refuses_has_the_name_of_its_node():
         read.compile(dml.Device("cpu", feature_level="5_0"))
 
 
-LIGHT = Path(pytest.importorskip("onnx").__file__).parent / "backend/test/data/light"
+LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(LIGHT.glob("*.onnx")), ids=lambda path: path.stem)
 def test_networks_of_the_onnx_package(path):
-    read = dml.read_onnx(path)
+    model = onnx.load(path)
+    last = model.graph.node[-1]
+    if last.op_type == "Softmax":  # of numbers beyond 10**9, whose last bits decide
+        model.graph.output[0].CopyFrom(onnx.ValueInfoProto(name=last.input[0]))
+        model.graph.node.pop()
+    read = dml.read_onnx(model)
     inputs = {name: np.abs(floats(0, *value.sizes)) for name, value in read.inputs.items()}
     results = read.compile(dml.Device("cpu"))(**inputs)
-    expected = session(str(path)).run(list(results), inputs)
+    expected = session(model).run(list(results), inputs)
     assert {item.place for item in read.nodes} == {"graph"}
     for result, reference in zip(results.values(), expected, strict=True):
         np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-6)

@@ -66,16 +66,16 @@ def cases():
 
 
 def expected(x, lookup, updates, reduction):
-    """NumPy's sequential sum or product, its NaNs replaced."""
-    result = x.copy()
+    """NumPy's sequential sum or product, in float32 for float16, its NaNs replaced."""
+    result = x.astype(np.result_type(x, np.float32))
     with np.errstate(all="ignore"):
         (np.add if reduction == "add" else np.multiply).at(result, lookup, updates)
+        result = result.astype(x.dtype)
     touched = np.zeros(len(x), bool)
     touched[lookup] = True
-    result[np.isnan(result) & touched.reshape(-1, *[1] * (x.ndim - 1))] = references.canonical_nan(
-        x.dtype
-    )
-    return result
+    touched = touched.reshape(-1, *[1] * (x.ndim - 1))
+    result[np.isnan(result) & touched] = references.canonical_nan(x.dtype)
+    return np.where(touched, result, x)
 
 
 def digests():

@@ -71,10 +71,11 @@ def repairs(desc: Descriptor, level: FeatureLevel, safe: bool = False) -> dict[s
     if len([*desc.tensors()]) > _MOST_TENSORS:
         return found
     search = _Search(level, safe)
-    for violation in desc.violations(level)[:_MOST_REPAIRED]:
-        changes = search.solve(desc, violation.path)
+    violations = {item.path: item for item in desc.violations(level)}
+    for path in [*violations][:_MOST_REPAIRED]:
+        changes = search.solve(desc, violations, path)
         if changes:
-            found[violation.path] = changes
+            found[path] = changes
     return found
 
 
@@ -113,13 +114,14 @@ class _Search:
     safe: bool
     tries: int = _MOST_TRIES
 
-    def solve(self, desc: Descriptor, path: str, depth: int = _DEEPEST) -> Changes:
-        """Find changes after which a path has no violation, and no other has a new one.
+    def solve(
+        self, desc: Descriptor, before: Mapping[str, Violation], path: str, depth: int = _DEEPEST
+    ) -> Changes:
+        """Find changes after which a path has no violation, and no other has one but before.
 
         One that breaks no other rule comes first.
         """
         longer: Changes = ()
-        before = {item.path: item for item in desc.violations(self.level)}
         document = desc.to_json()
         for changes in _candidates(desc, before, path, self.safe):
             self.tries -= 1
@@ -129,13 +131,13 @@ class _Search:
                 changed = from_json(applied(document, changes))
             except AnyDMLError:
                 continue
-            after = [item.path for item in changed.violations(self.level)]
+            after = {item.path: item for item in changed.violations(self.level)}
             new = [item for item in after if item not in before]
             if path in after or (new and (not depth or path.endswith(".DimensionCount"))):
                 continue
             if not new:
                 return changes
-            further = () if longer else self.solve(changed, new[0], depth - 1)
+            further = () if longer else self.solve(changed, after, new[0], depth - 1)
             if further:
                 rest = from_json(applied(changed.to_json(), further)).violations(self.level)
                 if {item.path for item in rest} <= before.keys() - {path}:

@@ -342,8 +342,10 @@ class Descriptor:
         since = levels.index(self.SUPPORT[0].level)
         if not self.violations(levels[since]):  # as most operators
             return levels[since]
+        if self.violations(levels[-1]):  # as most that are wrong
+            return None
         first = bisect_left(levels, True, since, key=lambda level: not self.violations(level))
-        return levels[first] if first < len(levels) else None
+        return levels[first]
 
     def _fused_violations(self) -> Iterator[Violation]:
         for info in self.tensor_fields() if self.FUSED else ():
