@@ -22,6 +22,8 @@ from anydml.judge.promises import PROMISES, Promise, RefusedError, UntriedError
 FUNCTIONS: Final = tuple(dict.fromkeys(promise.function for promise in PROMISES))
 SECONDS: Final = 300
 """How long a process may take for the promises of one function."""
+ENDED: Final = ("", "")
+"""How a process ended that leaves further promises to another one."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Judged:
         self, library: Library, function: Callable[..., Any], is_own: bool = False
     ) -> None:
         self._library, self._function, self._is_own = library, function, is_own
+        self.has_raised = False
 
     def __call__(self, *arguments: Any) -> Any:
         given = [self._array(x) for x in arguments]
@@ -74,6 +77,7 @@ class Judged:
                 return [self._library.numpy(x) for x in found]
             return self._library.numpy(found)
         except Exception as error:
+            self.has_raised = True
             text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
             raise RefusedError(text, self._left_in(given[0])) from error
 
@@ -222,13 +226,11 @@ def judge(
 def _in_processes(name: str, function: str, device: str, seconds: float) -> Iterator[Answer]:
     left = [promise for promise in PROMISES if promise.function == function]
     while left:
-        # An error in a kernel of a GPU may be the end of the process.
-        asked = left[:1] if device == "cuda" else left
-        found, how = _ask_process(name, [*map(PROMISES.index, asked)], device, seconds)
-        for promise, (verdict, example, page) in zip(asked, found, strict=False):
+        found, how = _ask_process(name, [*map(PROMISES.index, left)], device, seconds)
+        for promise, (verdict, example, page) in zip(left, found, strict=False):
             yield Answer(name, promise, verdict, example, page)
         left = left[len(found) :]
-        if len(found) < len(asked):
+        if left and how != ENDED:
             yield replace(_ask(name, left.pop(0), None), verdict=how[0], example=how[1])
 
 
@@ -243,7 +245,9 @@ def _ask_process(
         out, how = error.stdout or b"", ("hangs", f"no answer within {seconds:g} seconds")
     else:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [""]
-        out, how = done.stdout, ("crashes", f"exit status {done.returncode}. {last[0]}".strip())
+        is_crash = done.returncode or not done.stdout
+        crash = "crashes", f"exit status {done.returncode}. {last[0]}".strip()
+        out, how = done.stdout, crash if is_crash else ENDED
     lines = out.splitlines(keepends=True)  # the last may have been cut
     return [json.loads(line) for line in lines if line.endswith(b"\n")], how
 
@@ -263,8 +267,9 @@ def answer_to(name: str, device: str, numbers: Sequence[int]) -> None:
     for number in numbers:
         promise = PROMISES[number]
         function = library.functions.get(promise.function)
-        answer = _ask(
-            name, promise, None if function is None else Judged(library, function, is_own)
-        )
+        judged = None if function is None else Judged(library, function, is_own)
+        answer = _ask(name, promise, judged)
         line = json.dumps([answer.verdict, answer.example, answer.page])
         print(line, file=answers, flush=True)
+        if device == "cuda" and judged is not None and judged.has_raised:
+            os._exit(0)  # after an error in a kernel of a GPU, nothing else works in the process
