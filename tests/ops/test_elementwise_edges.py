@@ -47,6 +47,12 @@ def test_the_power_of_a_half(run):
     assert run(dml.ElementWisePow, x, np.full(3, 0.5, np.float32)) == [INF, INF, 2]
 
 
+@pytest.mark.parametrize("kind", ["f2", "f4"])
+def test_nan_to_the_power_of_0(run, kind):
+    x, zero = np.full(64, np.nan, kind), np.zeros(64, kind)
+    assert run(dml.ElementWisePow, x, zero) == [1] * 64
+
+
 @pytest.mark.parametrize("x", [-88.7, -90.0, -91.85])
 def test_powers_below_the_normal_numbers(run, x):
     """exp(x) is a denormal number there, which XLA's CPU takes for 0; the result is none."""

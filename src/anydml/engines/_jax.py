@@ -139,6 +139,10 @@ class JaxEngine:
         if x.dtype == np.float64 and dtype == np.float16:
             x = _rounded_to_odd(x)
         if x.dtype.kind != "f" or dtype.kind == "f":
+            if dtype == np.float64 and x.dtype in (np.int64, np.uint64):
+                # By halves: on the way to FLOAT32, XLA would convert only once.
+                low = (x & x.dtype.type(0xFFFFFFFF)).astype(dtype)
+                return (x >> x.dtype.type(32)).astype(dtype) * 2.0**32 + low
             return x.astype(dtype)
         limits = np.iinfo(dtype)
         wide = x.astype(jnp.float64)

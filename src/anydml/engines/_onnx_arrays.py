@@ -94,6 +94,12 @@ class Traced:
     def __array__(self, *arguments: Any, **options: Any) -> Any:
         raise NotTraced("a function of NumPy on what depends on data")
 
+    @property
+    def is_cast(self) -> bool:
+        """Whether a conversion makes the elements."""
+        node = self.graph.nodes.get(self.value)
+        return node is not None and node.operator == "Cast"
+
     def astype(self, dtype: Any) -> Any:
         """The elements as another type, as C++ converts them."""
         dtype = np.dtype(dtype)
@@ -105,6 +111,8 @@ class Traced:
             return self != 0
         number = _number_of(dtype)
         x = self.compact
+        if x.is_cast and f"{x.dtype} {dtype.kind}" in ("float64 f", "uint32 u"):
+            x = emit("Max", (x,), x.dtype, x.shape)  # ONNX Runtime would join the conversions
         return repeated(emit("Cast", (x,), dtype, x.shape, to=number), self.shape)
 
     def reshape(self, *shape: Any) -> Any:
