@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.engines._onnx_arrays import chosen, emit, emit_output, guarded, is_traced
+from anydml.engines._onnx_arrays import chosen, compact, emit, emit_output, guarded, is_traced
 from anydml.engines._onnx_namespace import minimum
 
 Form = Callable[[str, Sequence[Any], Mapping[str, Any]], "Sequence[Any] | None"]
@@ -112,8 +112,21 @@ def _softmax(
     return [emit("Softmax", (x,), x.dtype, x.shape, axis=x.ndim - 1)]
 
 
+def _sloped(
+    kernel: str, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Sequence[Any] | None:
+    x, *slopes = operands
+    if not is_traced(x) or x.dtype != np.float32:
+        return None
+    if not slopes:
+        return [emit("LeakyRelu", (x,), x.dtype, x.shape, alpha=attributes["alpha"])]
+    return [emit("PRelu", (x, compact(slopes[0])), x.dtype, x.shape)]
+
+
 _FORMS: Final[Mapping[str, Form]] = {
     **dict.fromkeys(RECURRENT, _recurrent),
     **dict.fromkeys(("ACTIVATION_SOFTMAX", "ACTIVATION_SOFTMAX1"), _softmax),
+    "ACTIVATION_LEAKY_RELU": _sloped,
+    "ACTIVATION_PARAMETERIZED_RELU": _sloped,
     "DYNAMIC_QUANTIZE_LINEAR": _dynamic_quantize,
 }

@@ -216,8 +216,12 @@ class CallSequence:
         for item in program.intermediates:
             if item.buffer in known:
                 base = memory.pack(known[item.buffer])
-                self._known[item.name] = _placed(memory, item, base, 0)
-        self._intermediates = [i for i in program.intermediates if i.name not in self._known]
+                self._known[item.name] = memory.view(base, 0, item.spec, _strides(item))
+        self._intermediates = [
+            (item, self._layout.offsets.get(item.buffer or item.name), _strides(item))
+            for item in program.intermediates
+            if item.name not in self._known
+        ]
         self._bound = [
             slot for slot in (*program.inputs, *program.outputs) if slot.name not in known
         ]
@@ -301,20 +305,17 @@ class CallSequence:
 
     def _add_intermediates(self, memory: Memory, held: dict[str | None, Any]) -> None:
         block = memory.block(self._layout.nbytes) if self._layout.nbytes else None
-        for item in self._intermediates:
-            offset = self._layout.offsets.get(item.buffer or item.name)
-            base = block
-            if offset is None:  # over what is bound
-                base, offset = memory.pack(held[item.buffer]), 0
-            held[item.name] = _placed(memory, item, base, offset)
+        for item, offset, strides in self._intermediates:
+            # Without an offset, over what is bound.
+            base = memory.pack(held[item.buffer]) if offset is None else block
+            held[item.name] = memory.view(base, offset or 0, item.spec, strides)
 
 
-def _placed(memory: Memory, item: Intermediate, base: Any, offset: int) -> Any:
+def _strides(item: Intermediate) -> tuple[int, ...]:
     size = np.dtype(item.spec.dtype).itemsize
-    strides = packed_strides(item.spec.shape, size)
     if item.strides is not None:
-        strides = tuple(stride * size for stride in item.strides)
-    return memory.view(base, offset, item.spec, strides)
+        return tuple(stride * size for stride in item.strides)
+    return packed_strides(item.spec.shape, size)
 
 
 def _packed_view(memory: Memory, spec: ArraySpec) -> Any:
