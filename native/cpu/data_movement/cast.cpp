@@ -58,12 +58,10 @@ void integers_rounded_to_odd(const char* __restrict source, char* __restrict tar
 }
 
 // Whether `convert_elements` has a direct loop for a pair of types.
-template <class T>
-constexpr bool is_narrow = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
 template <class To, class From>
-constexpr bool kDirect = kLanes<To, From> != 0 || (!is_narrow<To> && !is_narrow<From>) ||
-                         (is_narrow<To> && std::is_same_v<From, float>) ||
-                         (std::is_same_v<To, float> && is_narrow<From>);
+constexpr bool kDirect = kLanes<To, From> != 0 || (!kIsShortFloat<To> && !kIsShortFloat<From>) ||
+                         (kIsShortFloat<To> && std::is_same_v<From, float>) ||
+                         (std::is_same_v<To, float> && kIsShortFloat<From>);
 
 // Null if the conversion takes two steps.
 Step step_between(DataType from, DataType to) {

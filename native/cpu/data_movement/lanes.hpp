@@ -12,19 +12,11 @@
 #include <limits>
 #include <type_traits>
 
+#include "../../common/elements.hpp"
 #include "../runtime/copy.hpp"
 
 namespace anydml {
 
-// FLOAT16, which has no C++ type.
-struct Half {
-  uint16_t bits;
-};
-
-// bfloat16, which is converted by loops.
-struct Bfloat {
-  uint16_t bits;
-};
 template <class To, class From>
 constexpr bool has_bfloat = std::is_same_v<To, Bfloat> || std::is_same_v<From, Bfloat>;
 

@@ -12,21 +12,12 @@
 namespace anydml::scatter {
 namespace {
 
-// Integers are rounded down, floats as the division rounds.
 template <class T>
 T mean_of(T sum, Int count) {
-  if constexpr (kIsComplex<T>) {
-    return {mean_of(sum.real, count), mean_of(sum.imaginary, count)};
-  } else if constexpr (kIsHalf<T>) {
+  if constexpr (kIsShortFloat<T>)
     return rounded<T>(number(sum) / static_cast<float>(count));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return canonical(sum / static_cast<T>(count));
-  } else if constexpr (std::is_unsigned_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(sum) / static_cast<uint64_t>(count));
-  } else {
-    const Int wide = sum, quotient = wide / count;
-    return static_cast<T>(quotient - (wide % count < 0 ? 1 : 0));
-  }
+  else
+    return divided<Numbers>(sum, count);
 }
 
 template <class T>
@@ -49,7 +40,7 @@ void divide(const Tensor& output, void* data, const Int* counts, Int more, int t
   };
   if (output.type == DataType::complex64) return run(Complex<float>{});
   if (output.type == DataType::complex128) return run(Complex<double>{});
-  with_type<Float16, Bfloat16>(output.type, run);
+  with_type<Half, Bfloat>(output.type, run);
 }
 
 // One value for all elements of a tensor.

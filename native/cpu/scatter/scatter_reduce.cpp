@@ -12,7 +12,7 @@ const Writer& by_type(DataType type) {
     if (type == DataType::complex64) return kWriter<kReduction, Complex<float>>;
     if (type == DataType::complex128) return kWriter<kReduction, Complex<double>>;
   }
-  return with_type<Float16, Bfloat16>(
+  return with_type<Half, Bfloat>(
       type, []<class T>(T) -> const Writer& { return kWriter<kReduction, T>; });
 }
 

@@ -36,10 +36,10 @@ class Element {
     } else if constexpr (kOrder == Order::runs) {
       if (address != last_) value_ = load<T>(address);
       last_ = address;
-      value_ = combined<kReduction, T>(value_, load<T>(update));
+      value_ = combined<kReduction, Numbers>(value_, load<T>(update));
       store(address, value_);
     } else {
-      store(address, combined<kReduction, T>(load<T>(address), load<T>(update)));
+      store(address, combined<kReduction, Numbers>(load<T>(address), load<T>(update)));
     }
   }
 
@@ -156,11 +156,12 @@ void combine_row(char* __restrict target, Int target_stride, const char* __restr
   if (target_stride == size && stride == size) {
     for (Int i = 0; i < count; ++i)
       store(target + i * size,
-            combined<kReduction, T>(load<T>(target + i * size), load<T>(updates + i * size)));
+            combined<kReduction, Numbers>(load<T>(target + i * size), load<T>(updates + i * size)));
   } else {
     for (Int i = 0; i < count; ++i)
-      store(target + i * target_stride, combined<kReduction, T>(load<T>(target + i * target_stride),
-                                                                load<T>(updates + i * stride)));
+      store(target + i * target_stride,
+            combined<kReduction, Numbers>(load<T>(target + i * target_stride),
+                                          load<T>(updates + i * stride)));
   }
 }
 
@@ -182,9 +183,9 @@ inline Bits greatest(const char* numbers, Int count) {
 template <class T>
 void widen(char* __restrict sums, const char* __restrict elements, Int stride, Int count) {
   Int i = 0;
-  if (stride == 2 && greatest<uint16_t>(elements, count) <= T::kInfinity) {
+  if (stride == 2 && greatest<uint16_t>(elements, count) <= kInfinity<T>) {
 #if defined(ANYDML_F16C)
-    if constexpr (std::is_same_v<T, Float16>)
+    if constexpr (std::is_same_v<T, Half>)
       for (; i + 8 <= count; i += 8)
         store(sums + i * 4, _mm256_cvtph_ps(load<__m128i>(elements + i * 2)));
 #endif
@@ -196,9 +197,9 @@ void widen(char* __restrict sums, const char* __restrict elements, Int stride, I
 template <class T>
 void narrow(char* __restrict elements, Int stride, const char* __restrict sums, Int count) {
   Int i = 0;
-  if (stride == 2 && greatest<uint32_t>(sums, count) <= kInfinity) {
+  if (stride == 2 && greatest<uint32_t>(sums, count) <= kInfinity<float>) {
 #if defined(ANYDML_F16C)
-    if constexpr (std::is_same_v<T, Float16>)
+    if constexpr (std::is_same_v<T, Half>)
       for (; i + 8 <= count; i += 8)
         store(elements + i * 2,
               _mm256_cvtps_ph(load<__m256>(sums + i * 4), _MM_FROUND_TO_NEAREST_INT));
@@ -235,7 +236,7 @@ void add_row(char* __restrict sums, Int sums_stride, const char* __restrict upda
   Int i = 0;
   if (sums_stride == 4 && stride == 2) {
 #if defined(ANYDML_F16C)
-    if constexpr (std::is_same_v<T, Float16>)
+    if constexpr (std::is_same_v<T, Half>)
       for (; i + 8 <= count; i += 8)
         store(sums + i * 4, sum_of<kReduction>(load<__m256>(sums + i * 4),
                                                _mm256_cvtph_ps(load<__m128i>(updates + i * 2))));
@@ -258,7 +259,7 @@ void add_once(char* __restrict target, Int target_stride, const char* __restrict
   Int i = 0;
   if (target_stride == 2 && stride == 2) {
 #if defined(ANYDML_F16C)
-    if constexpr (std::is_same_v<T, Float16>)
+    if constexpr (std::is_same_v<T, Half>)
       for (; i + 8 <= count; i += 8) {
         const __m256 eight = sum_of<kReduction>(_mm256_cvtph_ps(load<__m128i>(target + i * 2)),
                                                 _mm256_cvtph_ps(load<__m128i>(updates + i * 2)));

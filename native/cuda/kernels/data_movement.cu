@@ -24,9 +24,9 @@ template <class T>
 __device__ To mapped(T value, double scale, double bias) {
   if constexpr (ANYDML_FROM != ANYDML_TO)
     return convert<To>(value);
-  else if constexpr (kIsHalf<T>)
+  else if constexpr (kIsSame<T, Half>)
     return narrow(scaled(widen(value), static_cast<float>(scale), static_cast<float>(bias)));
-  else if constexpr (Same<T, float>::value)
+  else if constexpr (kIsSame<T, float>)
     return scaled(value, static_cast<float>(scale), static_cast<float>(bias));
   else
     return convert<To>(scaled(static_cast<double>(value), scale, bias));

@@ -2,19 +2,11 @@
 // is to nearest even, every NaN that comes out is the canonical one, integers saturate.
 #pragma once
 
+#include "elements.hpp"
+
 namespace anydml::cuda {
 
-struct Half {
-  unsigned short bits;
-};
-struct Bfloat {
-  unsigned short bits;
-};
-
-template <class Part>
-struct Complex {
-  Part real, imaginary;
-};
+using namespace anydml;  // for kernels, which are in no namespace
 
 // By the values of DataType.
 template <int N>
@@ -41,23 +33,6 @@ using complex128 = Complex<double>;
     using Type = names::name;                  \
   };
 #include "types.def"
-
-template <class A, class B>
-struct Same {
-  static constexpr bool value = false;
-};
-template <class A>
-struct Same<A, A> {
-  static constexpr bool value = true;
-};
-template <class T>
-constexpr bool kIsHalf = Same<T, Half>::value;
-template <class T>
-constexpr bool kIsBfloat = Same<T, Bfloat>::value;
-template <class T>
-constexpr bool kIsComplex = Same<T, Complex<float>>::value || Same<T, Complex<double>>::value;
-template <class T>
-constexpr bool kIsFloat = Same<T, float>::value || Same<T, double>::value;
 
 __device__ inline float canonical(float value) {
   return value == value ? value : __uint_as_float(0x7FC00000u);
@@ -116,24 +91,31 @@ __device__ inline Bfloat to_bfloat(Integer value) {
 template <class To, class From>
 __device__ inline To to_integer(From value) {
   constexpr int bits = 8 * static_cast<int>(sizeof(To));
-  constexpr bool is_signed = static_cast<To>(-1) < static_cast<To>(0);
   constexpr unsigned long long top = 1ull << (bits - 1);
-  constexpr From end = static_cast<From>(top) * (is_signed ? 1 : 2);
-  constexpr From low = is_signed ? -static_cast<From>(top) : static_cast<From>(0);
-  constexpr To min_value = is_signed ? static_cast<To>(top) : static_cast<To>(0);
+  constexpr From end = static_cast<From>(top) * (kIsSigned<To> ? 1 : 2);
+  constexpr From low = kIsSigned<To> ? -static_cast<From>(top) : static_cast<From>(0);
+  constexpr To min_value = kIsSigned<To> ? static_cast<To>(top) : static_cast<To>(0);
   if (!(value == value)) return 0;
   if (value >= end) return static_cast<To>(static_cast<To>(~0ull) ^ min_value);
   if (value < low) return min_value;
   return static_cast<To>(value);
 }
 
+template <class T>
+__device__ inline auto number_of(T value) {
+  if constexpr (kIsShortFloat<T>)
+    return widen(value);
+  else
+    return value;
+}
+
 template <class To, class From>
 __device__ inline To convert(From value) {
-  if constexpr (kIsHalf<From> || kIsBfloat<From>) {
+  if constexpr (kIsShortFloat<From>) {
     return convert<To>(widen(value));
-  } else if constexpr (kIsBfloat<To>) {
+  } else if constexpr (kIsSame<To, Bfloat>) {
     return to_bfloat(value);
-  } else if constexpr (kIsHalf<To>) {
+  } else if constexpr (kIsSame<To, Half>) {
     if constexpr (kIsFloat<From>)
       return narrow(value);
     else

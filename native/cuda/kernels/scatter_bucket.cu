@@ -16,7 +16,7 @@ using Cell = unsigned;  // the order of the last update
 #else
 using Element = Number<ANYDML_TYPE>::Type;
 constexpr bool kNumbered = ANYDML_SIZE == 8 || kIsAnyFloat<Element>;
-using Cell = WordOf<Element, kNumbered>::Bits;
+using Cell = WordBits<Element, kNumbered>::Unsigned;
 #endif
 using Record = RecordOf<Element, kNumbered>;
 

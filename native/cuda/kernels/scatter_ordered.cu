@@ -79,7 +79,7 @@ __device__ void put(char* output, const char* input, const char* indices, const 
     for (unsigned k = 0; k < kOrderPerThread; ++k)
       if (key[k] < size)
         write(output + static_cast<Offset>(key[k]) * Offset{sizeof(Element)},
-              combined<kCombine>(known[k], value[k]));
+              combined<kCombine, Rounded>(known[k], value[k]));
   }
 }
 

@@ -15,8 +15,7 @@ using Element = Number<ANYDML_TYPE>::Type;
 constexpr Combine kCombine = static_cast<Combine>(ANYDML_COMBINE);
 
 // Sums and products of floats of 16 bits are float until they have taken all updates.
-constexpr bool kWidens = (kIsHalf<Element> || kIsBfloat<Element>) &&
-                         (kCombine == Combine::add || kCombine == Combine::mul);
+constexpr bool kWidens = kIsShortFloat<Element> && is_arithmetic(kCombine);
 template <class T>
 __device__ inline auto term(T element) {
   if constexpr (kWidens)
@@ -34,7 +33,7 @@ template <class T>
 __device__ inline Element last_value(T sum, int mean, Offset updates) {
   T last = canonicalize<kCombine>(sum);
   if constexpr (kCombine == Combine::add)
-    if (mean != 0) last = divided(last, mean == kMeanOfUpdates ? updates : updates + 1);
+    if (mean != 0) last = divided<Rounded>(last, mean == kMeanOfUpdates ? updates : updates + 1);
   if constexpr (kWidens)
     return convert<Element>(last);
   else
@@ -98,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(kScatterThreads)
     Sum value = first_term(to + at.first, mean);
     Offset j = i;
     for (; j < sorted.count && key_at(sorted, j) == key; ++j)
-      value = combined<kCombine>(
+      value = combined<kCombine, Rounded>(
           value, term(read<Element>(update_at(sorted, tuples, updates, j) + at.second)));
     write(to + at.first, last_value(value, mean, j - i));
   }
@@ -179,9 +178,10 @@ extern "C" __global__ void __launch_bounds__(kChainThreads)
           for (unsigned k = 0; k < kRowsPerRead; ++k) terms[k] = own[(row + k) << wide_log];
 #pragma unroll
           for (unsigned k = 0; k < kRowsPerRead; ++k)
-            value = combined<kCombine>(value, term(terms[k]));
+            value = combined<kCombine, Rounded>(value, term(terms[k]));
         }
-        for (; row < count; ++row) value = combined<kCombine>(value, term(own[row << wide_log]));
+        for (; row < count; ++row)
+          value = combined<kCombine, Rounded>(value, term(own[row << wide_log]));
       }
       turn ^= 1;
     }

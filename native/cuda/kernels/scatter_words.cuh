@@ -11,23 +11,12 @@
 namespace anydml::cuda {
 
 template <class T>
-constexpr bool kIsAnyFloat = kIsFloat<T> || kIsHalf<T> || kIsBfloat<T>;
+constexpr bool kIsAnyFloat = kIsFloat<T> || kIsShortFloat<T>;
 
 template <class T, bool kWide = sizeof(T) == 8>
-struct WordOf {
-  using Bits = unsigned;
-  using Signed = int;
-};
+using WordBits = anydml::Bits<kWide ? 8 : 4>;
 template <class T>
-struct WordOf<T, true> {
-  using Bits = unsigned long long;
-  using Signed = long long;
-};
-template <class T>
-using Word = typename WordOf<T>::Bits;
-
-template <class T>
-constexpr bool kIsSigned = static_cast<T>(-1) < static_cast<T>(0);
+using Word = typename WordBits<T>::Unsigned;
 
 __device__ inline unsigned bits_of(float value) { return __float_as_uint(value); }
 __device__ inline unsigned long long bits_of(double value) {
@@ -45,12 +34,6 @@ __device__ inline void from_bits(unsigned bits, Half& value) {
 __device__ inline void from_bits(unsigned bits, Bfloat& value) {
   value.bits = static_cast<unsigned short>(bits);
 }
-
-template <class T>
-constexpr Word<T> kInfinity = Same<T, double>::value  ? static_cast<Word<T> >(0x7FF0000000000000ull)
-                              : Same<T, float>::value ? static_cast<Word<T> >(0x7F800000ull)
-                              : kIsHalf<T>            ? static_cast<Word<T> >(0x7C00ull)
-                                                      : static_cast<Word<T> >(0x7F80ull);
 
 // In words that may be wider than the float's own: NaNs, numbers below zero, zeros, numbers above.
 // For maxima the signs are inverted.
@@ -109,18 +92,19 @@ __device__ inline T element_of(Bits word, Find&& find) {
 
 template <Combine kCombine, class T, class Bits>
 __device__ inline Bits combine_words(Bits a, Bits b) {
-  using Signed = typename WordOf<T>::Signed;
+  using Signed = typename WordBits<T>::Signed;
   if constexpr (kIsAnyFloat<T>)
     return a < b ? a : b;
   else if constexpr (kIsSigned<T>)
-    return static_cast<Bits>(combined<kCombine>(static_cast<Signed>(a), static_cast<Signed>(b)));
+    return static_cast<Bits>(
+        combined<kCombine, Rounded>(static_cast<Signed>(a), static_cast<Signed>(b)));
   else
-    return combined<kCombine>(a, b);
+    return combined<kCombine, Rounded>(a, b);
 }
 
 template <Combine kCombine, class T, class Bits>
 __device__ inline void take(Bits* word, Bits update) {
-  using Signed = typename WordOf<T>::Signed;
+  using Signed = typename WordBits<T>::Signed;
   if constexpr (kIsAnyFloat<T>) {
     atomicMin(word, update);
   } else if constexpr (kCombine == Combine::add) {

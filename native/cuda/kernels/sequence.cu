@@ -4,6 +4,7 @@
 // Lines begin before the first element, where that is not at the beginning of one; positions count
 // from there.
 #include "data_movement.cuh"
+#include "order.hpp"
 
 namespace {
 
@@ -11,25 +12,7 @@ using namespace anydml::cuda;
 
 constexpr int kSize = ANYDML_SIZE, kElementsPerVector = 16 / kSize;
 
-template <int W>
-struct Bits;
-template <>
-struct Bits<1> {
-  using Type = unsigned char;
-};
-template <>
-struct Bits<2> {
-  using Type = unsigned short;
-};
-template <>
-struct Bits<4> {
-  using Type = unsigned int;
-};
-template <>
-struct Bits<8> {
-  using Type = unsigned long long;
-};
-using Element = Bits<kSize>::Type;
+using Element = anydml::Bits<kSize>::Unsigned;
 
 union Line {
   uint4 vector;

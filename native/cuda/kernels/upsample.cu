@@ -30,15 +30,8 @@ __device__ Between between(Offset at, Offset scale, Offset size) {
 
 // A template, so that code for other types is not compiled.
 template <class T>
-__device__ float number_of(T value) {
-  if constexpr (kIsHalf<T>)
-    return widen(value);
-  else
-    return value;
-}
-template <class T>
 __device__ T element_of(float value) {
-  if constexpr (kIsHalf<T>)
+  if constexpr (kIsSame<T, Half>)
     return narrow(value);
   else
     return value;
