@@ -12,7 +12,6 @@
 
 #include "plans.hpp"
 #include "runtime/threads.hpp"
-#include "work.hpp"
 
 namespace anydml {
 
@@ -68,10 +67,7 @@ struct KernelTable {
         &ScatterNdPlan::run, &SlabsPlan::split, &SlabsPlan::join, &CastPlan::run,
         &IdentityPlan::run, &SequencePlan::run, &PaddingPlan::run, &ReversePlan::run,
         &UpsamplePlan::run, &GatherPlan::run, &GatherElementsPlan::run, &GatherNdPlan::run,
-#define ANYDML_KERNEL(name) &kernels::name,
-#include "kernels.def"
-#undef ANYDML_KERNEL
-        &copy_elements>
+        &OneHotPlan::run, &run_chain, &copy_elements>
       functions;
 
   // These do not throw.

@@ -143,6 +143,24 @@ struct SlabsPlan {
   std::vector<Int> strides_;  // whole.layout.rank for each part
 };
 
+// ---- ONE_HOT ------------------------------------------------------------------------------------
+// The first element of `values` everywhere, and its second where an index points. Off the axis the
+// output has the indices' sizes, which have 1 on the axis, or lack it.
+struct OneHotPlan {
+  Tensor indices, values, output;
+  int axis;
+  bool inserts;  // whether the indices lack the axis
+
+  void run(const void* indices, const void* values, void* output, int threads) const;
+};
+
+// ---- chains of elementwise operations -----------------------------------------------------------
+// Of packed arrays of `total` floats. `numbers`: how many constants and registers there are, the
+// bits of the constants, then for each operation its code (native/common/chain.def), two operands
+// and the target, until -1. Operands and targets count arrays (inputs, then outputs), constants and
+// registers.
+void run_chain(const std::vector<void*>& arrays, Int total, const Int* numbers, int threads);
+
 // ---- CAST ---------------------------------------------------------------------------------------
 // Sizes of both are equal, types are known. A float becomes an integer towards zero and within its
 // range, NaN becomes 0; an integer keeps its low bits; anything becomes the nearest float, ties to

@@ -32,6 +32,8 @@ void copy_elements(const Layout& target_layout, void* target, const Layout& sour
 void split(const SlabsPlan& plan, const void* joined, void* const* parts, Queue& queue);
 void join(const SlabsPlan& plan, const void* const* parts, void* joined, Queue& queue);
 
+void one_hot(const OneHotPlan& plan, const void* indices, const void* values, void* output,
+             Queue& queue);
 void cast(const CastPlan& plan, const void* input, void* output, Queue& queue);
 void identity(const IdentityPlan& plan, const void* input, void* output, Queue& queue);
 void sequence(const SequencePlan& plan, void* output, Queue& queue);
@@ -60,8 +62,9 @@ std::vector<Variant> top_k_variants();
 std::vector<Variant> nonzero_variants();
 std::vector<Variant> copy_variants();           // copy, split, join
 std::vector<Variant> data_movement_variants();  // cast, identity, sequence, pad, tile
-std::vector<Variant> image_variants();          // reverse_subsequences, upsample
-std::vector<Variant> gather_variants();         // all three, and the checks of indices
+std::vector<Variant> one_hot_variants();
+std::vector<Variant> image_variants();   // reverse_subsequences, upsample
+std::vector<Variant> gather_variants();  // all three, and the checks of indices
 std::vector<Variant> scatter_variants();
 
 }  // namespace anydml::cuda

@@ -11,9 +11,9 @@ namespace anydml::python {
 namespace {
 
 // Runs a chain on arrays of floats that are packed, all of one size, and returns whether they were.
-// `numbers` are as the kernel has them, without the first two; who calls has made them.
-bool chain(const nb::tuple& arrays, std::vector<Int> numbers, int threads) {
-  std::vector<Work::Memory> operands;
+// `numbers` are the kernel's; who calls has made them.
+bool chain(const nb::tuple& arrays, const std::vector<Int>& numbers, int threads) {
+  std::vector<void*> operands;
   Int count = -1;
   for (nb::handle item : arrays) {
     if (!PyArray_CheckExact(item.ptr())) return false;
@@ -21,12 +21,11 @@ bool chain(const nb::tuple& arrays, std::vector<Int> numbers, int threads) {
     if (PyArray_TYPE(array) != NPY_FLOAT || !PyArray_ISCARRAY_RO(array)) return false;
     if (count >= 0 && PyArray_SIZE(array) != count) return false;
     count = PyArray_SIZE(array);
-    operands.push_back({nullptr, PyArray_DATA(array)});
+    operands.push_back(PyArray_DATA(array));
   }
-  numbers.insert(numbers.begin(), {count, static_cast<Int>(operands.size())});
   translate_exceptions("chain", [&] {
     const nb::gil_scoped_release unlocked;
-    call_kernel<&kernels::chain>(Work{operands.data(), numbers.data(), true, threads});
+    call_kernel<&run_chain>(operands, count, numbers.data(), threads);
   });
   return true;
 }

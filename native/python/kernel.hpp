@@ -255,19 +255,6 @@ Runs planned() {
   return runs_by<plan_of, launch>(launch);
 }
 
-// `Runs::run` for a kernel of native/cpu/kernels with this number of operands.
-template <Status (*function)(const Work&), int operands>
-Int run_work(const Call& call) {
-  Work::Memory memory[operands];
-  Int elements = 0;
-  for (int i = 0; i < operands; ++i) {
-    memory[i] = {&call.operands[i].tensor, call.operands[i].data};
-    elements += memory[i].tensor->layout.count();
-  }
-  const Work work{memory, call.numbers, call.output_is_private, call.threads};
-  return without_gil(elements, [&] { return call_kernel<function>(work); }).bad_index;
-}
-
 constexpr std::size_t kMaxOperands = 16;      // of a call, without a list
 constexpr std::size_t kFunctionOperands = 4;  // of a function call, which clears only these
 constexpr std::size_t kMaxNumbers = 8;   // of a function call's arguments, and of its attributes

@@ -1,5 +1,5 @@
 // One-hot sequences against plain loops.
-#include "../cpu/work.hpp"
+#include "../cpu/plans.hpp"
 #include "numbers.hpp"
 
 using namespace anydml;
@@ -52,11 +52,8 @@ void check(Random& random, const Case& c, Strides to, Strides from, int threads)
              random.chance(0.1) ? random.bits()
                                 : static_cast<uint64_t>(random.between(-size - 1, size + 1)));
   for (Buffer* buffer : {&indices, &values, &target}) buffer->remember();
-  const Work::Memory operands[] = {{&indices.tensor, indices.data()},
-                                   {&values.tensor, values.data()},
-                                   {&target.tensor, target.data()}};
-  const Int numbers[] = {c.axis, size, c.inserts};
-  EXPECT(kernels::one_hot({operands, numbers, random.chance(0.5), threads}).ok(), "status");
+  const OneHotPlan plan{indices.tensor, values.tensor, target.tensor, c.axis, c.inserts};
+  plan.run(indices.data(), values.data(), target.data(), threads);
 
   Int inner = 1;
   for (std::size_t i = dimension + 1; i < c.sizes.size(); ++i) inner *= c.sizes[i];

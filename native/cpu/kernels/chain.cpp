@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "../plans.hpp"
 #include "../runtime/threads.hpp"
-#include "../work.hpp"
 
 namespace anydml {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr Int kBlock = 1024;  // floats
 constexpr Int kGrain = 32;    // blocks that are worth another thread
 constexpr Int kLine = 64 / sizeof(float);
-constexpr Int kHead = 4, kWords = 4;
+constexpr Int kHead = 2, kWords = 4;
 
 struct alignas(64) Register {
   float at[kBlock];
@@ -54,40 +54,35 @@ void run(Int code, const float* first, const float* second, float* to, Int count
 
 }  // namespace
 
-namespace kernels {
-
-// numbers: the floats of an array, how many arrays, constants and registers there are, the bits of
-// the constants, then for each operation its code, two operands and the target, until -1. Operands
-// and targets count arrays (inputs, then outputs), constants and registers.
-Status chain(const Work& work) {
-  const Int total = work.numbers[0], arrays = work.numbers[1], constants = work.numbers[2],
-            registers = work.numbers[3];
-  const Int* const bits = work.numbers + kHead;
+void run_chain(const std::vector<void*>& arrays, Int total, const Int* numbers, int threads) {
+  const Int array_count = static_cast<Int>(arrays.size()), constants = numbers[0],
+            registers = numbers[1];
+  const Int* const bits = numbers + kHead;
   const Int* const program = bits + constants;
   Int operations = 0;
   for (const Int* one = program; *one >= 0; one += kWords) ++operations;
   const Int part = (kBlock / kLine + operations - 1) / operations * kLine;
   const Int blocks = (total + kBlock - 1) / kBlock;
-  parallel_ranges(blocks, kGrain, work.threads, [&](Int begin, Int end) {
+  parallel_ranges(blocks, kGrain, threads, [&](Int begin, Int end) {
     const auto own = std::make_unique_for_overwrite<Register[]>(constants + registers);
     for (Int i = 0; i < constants; ++i)
       std::fill_n(own[i].at, kBlock, std::bit_cast<float>(static_cast<std::uint32_t>(bits[i])));
     for (Int first = begin * kBlock; first < std::min(total, end * kBlock); first += kBlock) {
-      const auto array = [&](Int i) { return static_cast<float*>(work.operands[i].data) + first; };
-      const auto place = [&](Int i) { return i < arrays ? array(i) : own[i - arrays].at; };
+      const auto array = [&](Int i) { return static_cast<float*>(arrays[i]) + first; };
+      const auto place = [&](Int i) {
+        return i < array_count ? array(i) : own[i - array_count].at;
+      };
       const Int count = std::min(kBlock, total - first);
       const Int later = std::min(kBlock, total - first - count);
       Int from = 0;
       for (const Int* one = program; *one >= 0; one += kWords, from += part) {
-        for (Int i = 0; i < arrays; ++i)
+        for (Int i = 0; i < array_count; ++i)
           for (Int at = from; at < std::min(from + part, later); at += kLine)
             __builtin_prefetch(array(i) + kBlock + at, 0, 2);
         run(one[0], place(one[1]), place(one[2]), place(one[3]), count);
       }
     }
   });
-  return {};
 }
 
-}  // namespace kernels
 }  // namespace anydml

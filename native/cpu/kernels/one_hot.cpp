@@ -3,10 +3,10 @@
 // One pass over the output, in blocks that stay in a near cache: a block of sequences is filled,
 // and then marked. Threads take blocks. No scratch; an index is read once.
 #include "../../common/indexing.hpp"
+#include "../plans.hpp"
 #include "../runtime/read_once.hpp"
 #include "../runtime/threads.hpp"
 #include "../runtime/with_type.hpp"
-#include "../work.hpp"
 
 namespace anydml {
 namespace {
@@ -39,11 +39,9 @@ struct Sequences {
   Layout places, lookups;
   Int size, step;  // of a sequence
 
-  Sequences(const Work& work) {
-    const Layout& out = work.operands[2].tensor->layout;
-    const Layout& in = work.operands[0].tensor->layout;
-    const int axis = static_cast<int>(work.numbers[0]);
-    const int behind = work.numbers[2] != 0 ? axis : axis + 1;  // indices may lack the axis
+  Sequences(const OneHotPlan& plan) {
+    const Layout &out = plan.output.layout, &in = plan.indices.layout;
+    const int axis = plan.axis, behind = plan.inserts ? axis : axis + 1;
     size = out.sizes[axis];
     step = out.strides[axis];
     for (int i = 0; i < out.rank; ++i) {
@@ -60,13 +58,7 @@ struct Sequences {
 };
 
 template <class T, class Index>
-void run(const Work& work, const Sequences& all) {
-  const Work::Memory &indices = work.operands[0], &values = work.operands[1];
-  char* const target = static_cast<char*>(work.operands[2].data);
-  const char* const lookup = static_cast<const char*>(indices.data);
-  const char* const table = static_cast<const char*>(values.data);
-  const T off = load<T>(table), on = load<T>(table + offset_at(values.tensor->layout, 1));
-
+void run_all(const Sequences& all, T off, T on, const char* lookup, char* target, int threads) {
   const int inner = all.places.rank - 1;
   const Int row = all.places.sizes[inner], place_step = all.places.strides[inner];
   const Int lookup_step = all.lookups.strides[inner];
@@ -76,7 +68,7 @@ void run(const Work& work, const Sequences& all) {
   block = std::min(block, row);
   const Int blocks = (row + block - 1) / block;
   const Int grain = std::max<Int>(1, kCopyGrain / (block * bytes));
-  parallel_ranges(all.places.count() / row * blocks, grain, work.threads, [&](Int begin, Int end) {
+  parallel_ranges(all.places.count() / row * blocks, grain, threads, [&](Int begin, Int end) {
     const Layout* const walked[2] = {&all.places, &all.lookups};
     Walker<2> at(walked, inner);
     at.start(begin / blocks);
@@ -101,19 +93,17 @@ void run(const Work& work, const Sequences& all) {
 
 }  // namespace
 
-namespace kernels {
-
-// operands: indices, values, output; numbers: axis, its size, whether the indices lack the axis.
-Status one_hot(const Work& work) {
-  const Tensor& output = *work.operands[2].tensor;
-  if (output.layout.count() == 0) return {};
-  const Sequences all(work);
-  with_element(output.element_size, [&](auto element) {
-    with_index(work.operands[0].tensor->type,
-               [&](auto index) { run<decltype(element), decltype(index)>(work, all); });
+void OneHotPlan::run(const void* lookup, const void* table, void* to, int threads) const {
+  if (output.layout.count() == 0) return;
+  const Sequences all(*this);
+  const char* const first = static_cast<const char*>(table);
+  with_element(output.element_size, [&]<class T>(T) {
+    const T off = load<T>(first), on = load<T>(first + offset_at(values.layout, 1));
+    with_index(indices.type, [&]<class Index>(Index) {
+      run_all<T, Index>(all, off, on, static_cast<const char*>(lookup), static_cast<char*>(to),
+                        threads);
+    });
   });
-  return {};
 }
 
-}  // namespace kernels
 }  // namespace anydml
