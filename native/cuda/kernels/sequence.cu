@@ -33,14 +33,7 @@ __device__ void put(uint4* lines, Offset line, unsigned skip, Offset end, const 
 
 #if ANYDML_SIZE == 2 || ANYDML_SIZE == 4
 __device__ int segment_at(const SequenceSegment* segments, int low, int high, Offset element) {
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    if (segments[middle].begin <= element)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
+  return last_that(low, high, [=](int i) { return segments[i].begin <= element; });
 }
 
 __device__ Element float_of(const SequenceSegment& segment, Offset element) {

@@ -28,15 +28,7 @@ struct Uneven {
 
   // The last one that begins at or before a byte of the row.
   __device__ unsigned part_at(Offset byte) const {
-    unsigned first = low, last = high;
-    while (last - first > 1) {
-      const unsigned middle = (first + last) / 2;
-      if (parts[middle].begin <= byte)
-        first = middle;
-      else
-        last = middle;
-    }
-    return first;
+    return last_that(low, high, [&](unsigned i) { return parts[i].begin <= byte; });
   }
   // The same for units between two, if they are of one row.
   __device__ Uneven meeting(const Slabs& slabs, unsigned first, unsigned last) const {
@@ -115,15 +107,7 @@ __device__ void move_units(const Slabs& slabs, const Table& all) {
   if (slabs.direct != 0) {
     bytes = static_cast<unsigned>(parts[p].more);
   } else {
-    unsigned last = slabs.count;
-    p = 0;
-    while (last - p > 1) {
-      const unsigned middle = (p + last) / 2;
-      if (parts[middle].more <= segment)
-        p = middle;
-      else
-        last = middle;
-    }
+    p = last_that(0u, slabs.count, [&](unsigned i) { return parts[i].more <= segment; });
     into = (segment - parts[p].more) * length;
     const Offset left = parts[p + 1].begin - parts[p].begin - into;
     bytes = left < length ? static_cast<unsigned>(left) : length;

@@ -71,6 +71,19 @@ __device__ inline void offsets_at(const Walk& walk, unsigned (&number)[N], Offse
   }
 }
 
+// The last of [low, high) that `begins`, as the first one does; those that do come first.
+template <class Number, class Begins>
+__device__ inline Number last_that(Number low, Number high, const Begins& begins) {
+  while (high - low > 1) {
+    const Number middle = (low + high) / 2;
+    if (begins(middle))
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 // An element of W bytes that is only moved.
 template <int W>
 struct Unit;
