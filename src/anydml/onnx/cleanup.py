@@ -50,7 +50,6 @@ def clean(
     shapes: Mapping[str, Sequence[int]],
     dims: Mapping[str, int],
     schemaless: Any,
-    fold: bool = True,
 ) -> Graph:
     """The nodes of a model that are placed, and the types and shapes of all values.
 
@@ -65,10 +64,8 @@ def clean(
     schemaless : callable
         Infers the outputs of a node whose operator the `onnx` package does not define, from its
         inputs; returns None for an operator that is not known.
-    fold : bool
-        Whether nodes with constant inputs are computed now.
     """
-    return _Cleaner(source, shapes, dims, schemaless, fold).cleaned()
+    return _Cleaner(source, shapes, dims, schemaless).cleaned()
 
 
 Key = tuple[str, str, str]
@@ -83,14 +80,12 @@ class _Cleaner:
         shapes: Mapping[str, Sequence[int]],
         dims: Mapping[str, int],
         schemaless: Any,
-        fold: bool,
     ) -> None:
         self._onnx = load_onnx()
         self._source = source
         self._shapes = dict(shapes)
         self._dims = dict(dims)
         self._schemaless = schemaless
-        self._fold = fold
         self._graph = Graph(functions=source.proto.functions)
         self._schemas: dict[tuple[str, int, str], Any] = {}
         self._functions = {_key(item, item.name): item for item in source.proto.functions}
@@ -205,10 +200,7 @@ class _Cleaner:
             value.shape = tuple(given)
         elif value.shape is not None:
             used |= {size for size in value.shape if isinstance(size, str)}
-            value.shape = tuple(
-                self._dims.get(size, size) if isinstance(size, str) else size
-                for size in value.shape
-            )
+            return self._declared(item)
         return value
 
     def _body(
@@ -329,12 +321,12 @@ class _Cleaner:
         if not node.inputs or not node.outputs:
             return False
         if node.operator == "Dropout":
-            if not self._fold or any(name in self._read for name in node.outputs[1:] if name):
+            if any(name in self._read for name in node.outputs[1:] if name):
                 return False
             training = self._graph.values.get(node.inputs[2]) if len(node.inputs) > 2 else None
             if training is not None and (training.data is None or training.data.any()):
                 return False
-        if node.outputs[0] in self._kept or not self._fold or not node.inputs[0]:
+        if node.outputs[0] in self._kept or not node.inputs[0]:
             return False
         scope[node.outputs[0]] = node.inputs[0]
         self._remove(node, "its output is its input")
@@ -367,14 +359,14 @@ class _Cleaner:
         """A body of a node, and its names: those around it, its constants and its inputs."""
         body, inner = node.attributes.get(which), dict(scope)
         if not isinstance(body, self._onnx.GraphProto):
-            raise ModelError(f"Node {short_repr(node.name)} ({node.title}): expected a {which}.")
+            raise ModelError(f"{node.label}: expected a {which}.")
         constants = constants_of(self._source, body)
         free = [self._declared(item) for item in body.input if item.name not in constants]
         inputs = free if inputs is None else inputs
         if (len(free), len(body.output)) != (len(inputs), outputs):
             raise ModelError(
-                f"Node {short_repr(node.name)} ({node.title}): expected a {which} of {len(inputs)} "
-                f"inputs and {outputs} outputs, got {len(free)} and {len(body.output)}."
+                f"{node.label}: expected a {which} of {len(inputs)} inputs and {outputs} outputs, "
+                f"got {len(free)} and {len(body.output)}."
             )
         for value, given in zip(free, inputs, strict=True):
             if given is not None and given.type:
@@ -399,7 +391,7 @@ class _Cleaner:
     ) -> list[Value]:
         """Add the nodes of the bodies of a node, and infer its outputs from them."""
         node.captured = list(dict.fromkeys(n for n in outer_names(node.proto) if n in scope))
-        given = [self._graph.values[name] if name else None for name in node.inputs]
+        given = self._graph.tensors(node.inputs)
         node.inputs = [*node.inputs, *(scope[name] for name in node.captured)]
         results = self._results.setdefault(node.name, [])
 
@@ -461,7 +453,7 @@ class _Cleaner:
         self, node: Node, scope: Scope, opsets: Mapping[str, int], label: str, depth: int
     ) -> bool:
         """Replace a function of the model, or of the standard, by its body."""
-        values = [self._graph.values[name] if name else None for name in node.inputs]
+        values = self._graph.tensors(node.inputs)
         called, alike = _key(node.proto, node.operator), key_of(node, values)
         if called not in self._functions and (node.schema is None or self._is_known(node)):
             return False
@@ -479,8 +471,8 @@ class _Cleaner:
         count = len(node.proto.output)
         if count > len(body.output):
             raise ModelError(
-                f"Node {short_repr(label)} ({node.title}): expected at most {len(body.output)} "
-                f"outputs (those of the function), got {count}."
+                f"{node.label}: expected at most {len(body.output)} outputs (those of the "
+                f"function), got {count}."
             )
         self._remove(node, "a function: its body takes its place")
         self._inline(nodes, list(body.output)[:count], list(node.proto.output), scope, inner,
@@ -529,7 +521,7 @@ class _Cleaner:
             known = [self._graph.values[name].type for name in node.inputs if name]
             if not versions or not all(kind and kind != SEQUENCE for kind in known):
                 return None
-            values = [self._graph.values[name] if name else None for name in node.inputs]
+            values = self._graph.tensors(node.inputs)
             types = [type_of(value).SerializeToString() if value else b"" for value in values]
             data = schema.get_context_dependent_function_with_opset_version(
                 max(versions), node.proto.SerializeToString(), types
@@ -562,7 +554,7 @@ class _Cleaner:
     def _infer(
         self, node: Node, declared: Mapping[str, Any], control: Sequence[Value] | None
     ) -> list[Value]:
-        operands = [self._graph.values[name] if name else None for name in node.inputs]
+        operands = self._graph.tensors(node.inputs)
         key = key_of(node, operands)
         found = self._inferred.get(key)
         try:
@@ -596,7 +588,7 @@ class _Cleaner:
 
     def _fold_node(self, node: Node, values: list[Value]) -> bool:
         """Compute a node whose inputs are constant."""
-        arrays = self._folding.outputs(node, values) if self._fold else None
+        arrays = self._folding.outputs(node, values)
         if arrays is None:
             return False
         for value, array in zip(values, arrays, strict=False):

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from anydml.core._json import short_repr
 from anydml.core.errors import AnyDMLError, ModelError
 from anydml.core.extras import name_missing_package
 from anydml.models.document import visible
@@ -60,7 +59,7 @@ def refuse_without_kernel(judged: Iterable[Judged], graph: Graph) -> None:
     waiting: dict[Any, dict[Any, list[Judged]]] = {}
     for item in judged:
         node = item.node
-        values = [graph.values[name] if name else None for name in node.inputs]
+        values = graph.tensors(node.inputs)
         if node.misfit or (node.has_subgraphs and node.is_inside):  # as a part of another node
             continue
         known = all(value is None or value.type not in ("", SEQUENCE) or value.proto is not None
@@ -203,7 +202,7 @@ class CpuNode:
             "" if value is None or value.name in constants else name
             for name, value in zip(_names(node), inputs, strict=False)
         ]
-        self._label = f"Node {short_repr(node.name)} ({node.title})"
+        self._label = node.label
         self._outputs = list(node.outputs)
         try:
             self._session = _session(
@@ -213,9 +212,8 @@ class CpuNode:
         except AnyDMLError:
             raise
         except Exception as error:
-            raise ModelError(
-                f"{self._label}: ONNX Runtime refuses it: {message_of(error)}"
-            ) from None
+            message = message_of(error)
+            raise ModelError(f"{self._label}: ONNX Runtime refuses it: {message}") from None
         ends = (*self._session.get_inputs(), *self._session.get_outputs())
         self._has_objects = any(not _TENSOR.fullmatch(end.type) for end in ends)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from anydml.core._json import short_repr
 from anydml.onnx.read import subgraphs
 from anydml.onnx.types import Value
 
@@ -63,17 +64,19 @@ class Node:
         """The operator with its domain, as ``com.microsoft.Gelu``."""
         return f"{self.domain}.{self.operator}" if self.domain else self.operator
 
+    @property
+    def label(self) -> str:
+        """The node, for a message."""
+        return f"Node {short_repr(self.name)} ({self.title})"
+
     @cached_property
     def key(self) -> Hashable:
         """Equal for nodes that are alike except for their values; None for one that has no equal.
 
         Many models repeat some nodes often, so that what follows from a node is found once.
         """
-        if any(
-            item.HasField("t") or item.HasField("sparse_tensor") for item in self.proto.attribute
-        ):
-            return None
-        if self.has_subgraphs:
+        has_tensor = (x.HasField("t") or x.HasField("sparse_tensor") for x in self.proto.attribute)
+        if self.has_subgraphs or any(has_tensor):
             return None
         attributes = tuple(item.SerializeToString() for item in self.proto.attribute)
         outputs = tuple(map(bool, self.outputs))
@@ -133,6 +136,10 @@ class Graph:
     functions: Sequence[Any] = ()
     names: dict[str, str] = field(default_factory=dict)
     """For a name of the file that the clean-up replaced, the value that it is."""
+
+    def tensors(self, names: Iterable[str]) -> list[Value | None]:
+        """The values of a node's inputs or outputs; None for one that is left out."""
+        return [self.values[name] if name else None for name in names]
 
     @property
     def constants(self) -> set[str]:

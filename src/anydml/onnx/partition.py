@@ -83,25 +83,15 @@ class Partition:
             return made[value.name]
 
         for item in self.nodes:
-            values = self.graph.values
-            inputs = [values[name] if name else None for name in item.node.inputs]
-            outputs = [values[name] if name else None for name in item.node.outputs]
-            same = (
-                None if self.literal or item.node.outputs[0] in self.outputs else self._same(item)
-            )
+            inputs, outputs = map(self.graph.tensors, (item.node.inputs, item.node.outputs))
+            first = item.node.outputs[0]
+            same = None if self.literal or first in self.outputs else self._same(item)
             if same is not None:
-                made[item.node.outputs[0]] = source(values[same])
+                made[first] = source(self.graph.values[same])
                 continue
-            labels = _labels(item)
+            label = _labels(item).__next__
             _, results = lower_node(
-                item,
-                inputs,
-                outputs,
-                builder,
-                source,
-                self.exact,
-                labels.__next__,
-                self.in_place,
+                item, inputs, outputs, builder, source, self.exact, label, self.in_place
             )
             for value, result in zip(outputs, results, strict=False):
                 if value is not None and result is not None:

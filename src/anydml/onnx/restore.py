@@ -117,7 +117,7 @@ def _refuse(model: OnnxModel, judged: list[Judged]) -> None:
         problems += item.problems
         if item.place != "refused" and not (item.on_device and item.static):
             reason = item.reason or "its shapes are not known"
-            problems.append(f"{item.label}: expected a DirectML operator: {reason}.")
+            problems.append(f"{item.node.label}: expected a DirectML operator: {reason}.")
     computed = {name for item in judged for name in item.node.outputs}
     for name, unique in model.graph.outputs.items():
         if unique not in computed:

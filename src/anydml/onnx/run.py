@@ -38,7 +38,7 @@ from anydml.onnx.types import (
     type_name,
     unpacked,
 )
-from anydml.onnx.verdict import Judged, lower_node, tensor_desc
+from anydml.onnx.verdict import Judged, lower_node, once, tensor_desc
 
 if TYPE_CHECKING:
     from anydml.onnx.model import OnnxModel
@@ -93,7 +93,7 @@ class CompiledModel:
             problems += item.problems
             if item.is_on_cpu and not item.node.is_inside and not is_available():
                 problems.append(
-                    f"{item.label} runs on the CPU: {item.reason}. Install ONNX Runtime with "
+                    f"{item.node.label} runs on the CPU: {item.reason}. Install ONNX Runtime with "
                     "`pip install 'anydml[onnxruntime]'`."
                 )
         if problems:
@@ -287,8 +287,8 @@ class _NodeStep:
         size = sum(Value("", *known).nbytes for known in self._infer(inputs))
         if size > limit:
             raise ModelError(
-                f"Node {short_repr(node.name)} ({node.title}): expected results of at most {limit} "
-                f"bytes (--memory-limit), got {size}."
+                f"{node.label}: expected results of at most {limit} bytes (--memory-limit), "
+                f"got {size}."
             )
 
     def _value(self, name: str, arrays: Arrays) -> Value:
@@ -363,22 +363,18 @@ class _NodeStep:
         if any(0 in size for size in sizes):
             return None
         builder = GraphBuilder()
-        expressions: dict[str, Any] = {}
 
-        def source(value: Value) -> Any:
-            if value.name not in expressions:
-                if value.name in constants and embeds:
-                    expressions[value.name] = constant_node(builder, value)
-                    return expressions[value.name]
-                desc = tensor_desc(value)
-                if value.name in constants and node.operator not in RECURRENT:
-                    owned[value.name] = _to_device(value.data, value)
-                    desc = tensor_desc(value, flags="OWNED_BY_DML")
-                expressions[value.name] = builder.input(value.name, desc)
-            return expressions[value.name]
+        def made(value: Value) -> Any:
+            if value.name in constants and embeds:
+                return constant_node(builder, value)
+            desc = tensor_desc(value)
+            if value.name in constants and node.operator not in RECURRENT:
+                owned[value.name] = _to_device(value.data, value)
+                desc = tensor_desc(value, flags="OWNED_BY_DML")
+            return builder.input(value.name, desc)
 
         try:
-            _, results = lower_node(item, operands, outputs, builder, source, self._model.exact)
+            _, results = lower_node(item, operands, outputs, builder, once(made), self._model.exact)
         except UnsupportedError:
             return None
         if node.operator in _FINISH:
@@ -395,7 +391,7 @@ class _NodeStep:
                 compiled.initialize(**owned)
             return compiled, outputs, [t.name for t in compiled.desc.inputs if t.name not in owned]
         except InvalidDescriptorError as error:
-            raise ModelError(*(f"{item.label}: {found}" for found in error.violations)) from None
+            raise ModelError(*(f"{node.label}: {found}" for found in error.violations)) from None
 
 
 def _host(item: Judged, value: Value | None) -> list[Array]:

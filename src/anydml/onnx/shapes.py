@@ -45,7 +45,7 @@ def infer(
     if node.has_subgraphs:
         kinds = {attribute.type.name for attribute in node.schema.attributes.values()}
         if kinds.isdisjoint(("GRAPH", "GRAPHS")):
-            raise ModelError(f"Node {short_repr(node.name)} ({node.title}): expected no subgraph.")
+            raise ModelError(f"{node.label}: expected no subgraph.")
         return None
     onnx = load_onnx()
     _refuse_unbounded(node, operands)
@@ -73,8 +73,7 @@ def infer(
         given = [f"{name}={short_repr(value)}" for name, value in node.attributes.items()]
         given += [f"{short_repr(x.name)} {short_repr(x.shape)}" for x in operands if x is not None]
         raise ModelError(
-            f"Node {short_repr(node.name)} ({node.title}): {reason}; "
-            f"got {', '.join(given[:_FACTS]) or 'no inputs'}."
+            f"{node.label}: {reason}; got {', '.join(given[:_FACTS]) or 'no inputs'}."
         ) from None
     values = [value_of("", outputs.get(name)) for name in node.proto.output]
     if not node.domain and node.operator in _CORRECTED:
@@ -114,18 +113,14 @@ def _refuse_unbounded(node: Node, operands: Sequence[Value | None]) -> None:
     value = node.attributes.get(name)
     known = shape is not None or node.operator == "Split"
     if value is not None and known and not (isinstance(value, int) and low <= value <= high):
-        raise ModelError(
-            f"Node {short_repr(node.name)} ({node.title}): {name}: expected {low}..{high}, got "
-            f"{short_repr(value)}."
-        )
+        raise ModelError(f"{node.label}: {name}: expected {low}..{high}, got {short_repr(value)}.")
 
 
 def _refuse_negative(node: Node, found: Sequence[tuple[Any, ...]]) -> None:
     for _, shape, *_ in found:
         if any(isinstance(size, int) and size < 0 for size in shape or ()):
             raise ModelError(
-                f"Node {short_repr(node.name)} ({node.title}): expected sizes of at least 0, got "
-                f"{short_repr(shape)}."
+                f"{node.label}: expected sizes of at least 0, got {short_repr(shape)}."
             )
 
 
@@ -174,8 +169,7 @@ def _refuse_unfit_shapes(node: Node, operands: Sequence[Value | None]) -> None:
         return
     expected = _SHAPES[node.operator](node, *shapes)
     problems = [
-        f"Node {short_repr(node.name)} ({node.title}): {name}: expected the shape {_text(wanted)}, "
-        f"got {_text(shape)}."
+        f"{node.label}: {name}: expected the shape {_text(wanted)}, got {_text(shape)}."
         for (name, wanted), shape in zip(expected.items(), shapes, strict=False)
         if shape is not None and not _fits(shape, wanted)
     ]
@@ -202,8 +196,8 @@ def _reshaped(node: Node, operands: Sequence[Value | None], found: Value) -> Any
         count = prod(x.sizes or ())
         if count != prod(found.sizes or ()):
             raise ModelError(
-                f"Node {short_repr(node.name)} ({node.title}): expected a shape of {count} "
-                f"elements (those of {x.sizes}), got {found.sizes}."
+                f"{node.label}: expected a shape of {count} elements (those of {x.sizes}), "
+                f"got {found.sizes}."
             )
     return found.shape
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
 from anydml.onnx.contrib import CONTRIB, DOMAIN, OTHERS
 from anydml.onnx.lower import (
@@ -378,7 +377,7 @@ def _refuse_missing(node: Node) -> None:
     names = node.inputs + [""] * (least - len(node.inputs))
     marks = known + several * (len(names) - len(known))
     problems = [
-        f"Node {short_repr(node.name)} ({node.title}): expected input {i}, got none."
+        f"{node.label}: expected input {i}, got none."
         for i, (name, mark) in enumerate(zip(names, marks, strict=False))
         if not name and not mark.endswith("?")
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Final, Literal
@@ -83,16 +83,13 @@ class Judged:
     is_checked: bool = False
 
     @property
-    def label(self) -> str:
-        """The node, for a message."""
-        return f"Node {short_repr(self.node.name)} ({self.node.title})"
-
-    @property
     def problems(self) -> list[str]:
         """Why a node is refused; empty if it is not."""
         if self.place != "refused":
             return []
-        return [f"Node {item}" for item in self.violations] or [f"{self.label}: {self.reason}."]
+        return [f"Node {item}" for item in self.violations] or [
+            f"{self.node.label}: {self.reason}."
+        ]
 
     @property
     def on_device(self) -> bool:
@@ -200,8 +197,7 @@ def _judged(
 ) -> Judged:
     if node.misfit:
         return Judged(node, "alone", f"a run of it fails: {node.misfit}", "does_not_fit")
-    inputs = [graph.values[name] if name else None for name in node.inputs]
-    outputs = [graph.values[name] if name else None for name in node.outputs]
+    inputs, outputs = graph.tensors(node.inputs), graph.tensors(node.outputs)
     strange, code = _without_elements(node, inputs, outputs)
     if strange:
         return Judged(node, "cpu", strange, code)
@@ -409,9 +405,8 @@ def _described(
     builder = GraphBuilder()
     made: Described
     try:
-        descriptors, _ = lower_node(
-            found, inputs, outputs, builder, _Scratch(builder), exact, in_place=exact
-        )
+        source = once(lambda value: builder.input(value.name, tensor_desc(value)))
+        descriptors, _ = lower_node(found, inputs, outputs, builder, source, exact, in_place=exact)
     except UnsupportedError as error:
         made = error
     except InvalidDescriptorError as error:
@@ -432,17 +427,16 @@ def _named(node: Node, violations: Sequence[Violation]) -> list[Violation]:
     return [Violation(f"{node.name}.{item.path}", item.rule, item.got) for item in violations]
 
 
-class _Scratch:
-    """Inputs of a graph for one node."""
+def once(make: Callable[[Value], Expression]) -> Callable[[Value], Expression]:
+    """Make the expression of each value once, by its name."""
+    known: dict[str, Expression] = {}
 
-    def __init__(self, builder: GraphBuilder) -> None:
-        self._builder = builder
-        self._known: dict[str, Expression] = {}
+    def source(value: Value) -> Expression:
+        if value.name not in known:
+            known[value.name] = make(value)
+        return known[value.name]
 
-    def __call__(self, value: Value) -> Expression:
-        if value.name not in self._known:
-            self._known[value.name] = self._builder.input(value.name, tensor_desc(value))
-        return self._known[value.name]
+    return source
 
 
 def tensor_desc(value: Value, **options: Any) -> TensorDesc:
