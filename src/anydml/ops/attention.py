@@ -298,19 +298,13 @@ class MultiheadAttention(Attention):
 
     NAME = "MULTIHEAD_ATTENTION"
     HEADS = ("head_count", "head_count")
-    EXAMPLES = (
-        {
-            "query_tensor": [[[1.0, 0.0, 0.0, 2.0]]],
-            "key_tensor": [[[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]],
-            "value_tensor": [[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]],
-            "output_present_key_tensor": None,
-            "output_present_value_tensor": None,
-            "scale": 1.0,
-            "mask_filter_value": -10000.0,
-            "head_count": 2,
-            "mask_type": "NONE",
-        },
-    )
+    EXAMPLES = ({
+        "query_tensor": [[[1.0, 0.0, 0.0, 2.0]]],
+        "key_tensor": [[[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]],
+        "value_tensor": [[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]],
+        "output_present_key_tensor": None, "output_present_value_tensor": None, "scale": 1.0,
+        "mask_filter_value": -10000.0, "head_count": 2, "mask_type": "NONE",
+    },)  # fmt: skip
     ALSO_KNOWN_AS = (
         "com.microsoft.MultiHeadAttention torch.nn.functional.multi_head_attention_forward"
     )
@@ -385,20 +379,12 @@ class MultiheadAttention1(Attention):
 
     NAME = "MULTIHEAD_ATTENTION1"
     HEADS = ("query_head_count", "key_value_head_count")
-    EXAMPLES = (
-        {
-            "query_tensor": [[[1.0, 0.0, 0.0, 2.0]]],
-            "key_tensor": [[[1.0, 0.0], [0.0, 1.0]]],
-            "value_tensor": [[[1.0, 2.0], [5.0, 6.0]]],
-            "output_present_key_tensor": None,
-            "output_present_value_tensor": None,
-            "scale": 1.0,
-            "mask_filter_value": -10000.0,
-            "query_head_count": 2,
-            "key_value_head_count": 1,
-            "mask_type": "NONE",
-        },
-    )
+    EXAMPLES = ({
+        "query_tensor": [[[1.0, 0.0, 0.0, 2.0]]], "key_tensor": [[[1.0, 0.0], [0.0, 1.0]]],
+        "value_tensor": [[[1.0, 2.0], [5.0, 6.0]]], "output_present_key_tensor": None,
+        "output_present_value_tensor": None, "scale": 1.0, "mask_filter_value": -10000.0,
+        "query_head_count": 2, "key_value_head_count": 1, "mask_type": "NONE",
+    },)  # fmt: skip
     ALSO_KNOWN_AS = (
         "com.microsoft.GroupQueryAttention torch.nn.functional.scaled_dot_product_attention "
         "jax.nn.dot_product_attention onnx.Attention"

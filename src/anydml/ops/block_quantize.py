@@ -137,13 +137,11 @@ class Quantize(BlockQuantization):
 
     NAME = "QUANTIZE"
     WIDENS = False
-    EXAMPLES = (
-        {
-            "input_tensor": [[0.0, 1.0, 2.5, 3.5], [10.0, -10.0, 600.0, -600.0]],
-            "quantization_type": "SCALE_ZERO_POINT",
-            "quantization_tensors": [[[1.0, 0.5], [2.0, 4.0]], [[0, 0], [128, 128]]],
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[0.0, 1.0, 2.5, 3.5], [10.0, -10.0, 600.0, -600.0]],
+        "quantization_type": "SCALE_ZERO_POINT",
+        "quantization_tensors": [[[1.0, 0.5], [2.0, 4.0]], [[0, 0], [128, 128]]],
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.QuantizeLinear"
 
     def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Rules:
@@ -178,13 +176,10 @@ class Dequantize(BlockQuantization):
     """``(x - zero_point) * scale``."""
 
     NAME = "DEQUANTIZE"
-    EXAMPLES = (
-        {
-            "input_tensor": [[0, 64, 128, 255], [1, 2, 3, 4]],
-            "quantization_type": "SCALE_ZERO_POINT",
-            "quantization_tensors": [[[1.0, 0.5], [2.0, 4.0]], [[0, 128], [2, 2]]],
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[0, 64, 128, 255], [1, 2, 3, 4]], "quantization_type": "SCALE_ZERO_POINT",
+        "quantization_tensors": [[[1.0, 0.5], [2.0, 4.0]], [[0, 128], [2, 2]]],
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.DequantizeLinear"
 
     def _types(self, scale: TensorDesc, zero: TensorDesc | None = None) -> Rules:

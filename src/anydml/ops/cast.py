@@ -62,16 +62,13 @@ class Cast(Descriptor):
     NAME = "CAST"
     KERNEL = "cast"
     ALSO_KNOWN_AS = "anydml.cast onnx.Cast numpy.ndarray.astype torch.Tensor.to jax.Array.astype"
-    EXAMPLES = (
-        {
-            "input_tensor": [1.9, -1.5, 300, -0.5, np.nan, 254.99],
-            "output_tensor": [1, 0, 255, 0, 0, 254],
-        },
-        {
-            "input_tensor": [1, 0, 255, 0, 0, 254],
-            "output_tensor": np.array([1.0, 0, 255, 0, 0, 254], np.float16),
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [1.9, -1.5, 300, -0.5, np.nan, 254.99],
+        "output_tensor": [1, 0, 255, 0, 0, 254],
+    }, {
+        "input_tensor": [1, 0, 255, 0, 0, 254],
+        "output_tensor": np.array([1.0, 0, 255, 0, 0, 254], np.float16),
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

@@ -64,17 +64,14 @@ class ElementWiseIdentity(Descriptor):
     NAME = "ELEMENT_WISE_IDENTITY"
     KERNEL = "identity"
     ALSO_KNOWN_AS = "onnx.Identity"
-    EXAMPLES = (
-        {
-            "input_tensor": np.array([[1.0, -1], [0.25, 40000]], np.float16),
-            "output_tensor": np.array([[2.5, -1.5], [1, np.inf]], np.float16),
-            "scale_bias": ScaleBias(scale=2.0, bias=0.5),
-        },
-        {
-            "input_tensor": np.array([[1.0, -1], [0.25, 40000]], np.float16),
-            "output_tensor": np.array([[1.0, -1], [0.25, 40000]], np.float16),
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": np.array([[1.0, -1], [0.25, 40000]], np.float16),
+        "output_tensor": np.array([[2.5, -1.5], [1, np.inf]], np.float16),
+        "scale_bias": ScaleBias(scale=2.0, bias=0.5),
+    }, {
+        "input_tensor": np.array([[1.0, -1], [0.25, 40000]], np.float16),
+        "output_tensor": np.array([[1.0, -1], [0.25, 40000]], np.float16),
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

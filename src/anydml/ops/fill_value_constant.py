@@ -61,13 +61,10 @@ class FillValueConstant(Descriptor):
     NAME = "FILL_VALUE_CONSTANT"
     KERNEL = "fill_constant"
     ALSO_KNOWN_AS = "onnx.ConstantOfShape numpy.full torch.full jax.numpy.full"
-    EXAMPLES = (
-        {
-            "output_tensor": [[[[13.0, 13, 13, 13], [13, 13, 13, 13]]]],
-            "value_data_type": "FLOAT32",
-            "value": 13.0,
-        },
-    )
+    EXAMPLES = ({
+        "output_tensor": [[[[13.0, 13, 13, 13], [13, 13, 13, 13]]]], "value_data_type": "FLOAT32",
+        "value": 13.0,
+    },)  # fmt: skip
 
     infer = staticmethod(infer_filled)
 

@@ -72,20 +72,13 @@ class FillValueSequence(Descriptor):
     NAME = "FILL_VALUE_SEQUENCE"
     KERNEL = "fill_sequence"
     ALSO_KNOWN_AS = "onnx.Range numpy.arange torch.arange jax.numpy.arange"
-    EXAMPLES = (
-        {
-            "output_tensor": [[[[3.0, 5, 7]]]],
-            "value_data_type": "FLOAT32",
-            "value_start": 3.0,
-            "value_delta": 2.0,
-        },
-        {
-            "output_tensor": [[[[10, 8], [6, 4]]]],
-            "value_data_type": "UINT8",
-            "value_start": 10,
-            "value_delta": 254,
-        },
-    )
+    EXAMPLES = ({
+        "output_tensor": [[[[3.0, 5, 7]]]], "value_data_type": "FLOAT32", "value_start": 3.0,
+        "value_delta": 2.0,
+    }, {
+        "output_tensor": [[[[10, 8], [6, 4]]]], "value_data_type": "UINT8", "value_start": 10,
+        "value_delta": 254,
+    })  # fmt: skip
 
     infer = staticmethod(infer_filled)
 

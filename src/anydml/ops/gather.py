@@ -76,43 +76,22 @@ class Gather(Descriptor):
     KERNEL = "gather"
     CLAMPS = True
     ALSO_KNOWN_AS = "anydml.gather onnx.Gather numpy.take torch.index_select jax.numpy.take"
-    EXAMPLES = (
-        {
-            "input_tensor": [11.0, 12, 13, 14],
-            "indices_tensor": [3, 1, 3, 0, 2],
-            "output_tensor": [14.0, 12, 14, 11, 13],
-            "axis": 0,
-            "index_dimensions": 1,
-        },
-        {
-            "input_tensor": [[1.0, 2], [3, 4], [5, 6]],
-            "indices_tensor": [[0, 1, 1, 2]],
-            "output_tensor": [[1.0, 2], [3, 4], [3, 4], [5, 6]],
-            "axis": 0,
-            "index_dimensions": 1,
-        },
-        {
-            "input_tensor": [[1.0, 2], [3, 4], [5, 6]],
-            "indices_tensor": [[1, 0]],
-            "output_tensor": [[2.0, 1], [4, 3], [6, 5]],
-            "axis": 1,
-            "index_dimensions": 1,
-        },
-        {
-            "input_tensor": [[[1.0, 2, 3], [4, 5, 6], [7, 8, 9]]],
-            "indices_tensor": [[[0, 2]]],
-            "output_tensor": [[[1.0, 3]], [[4, 6]], [[7, 9]]],
-            "axis": 2,
-            "index_dimensions": 2,
-        },
-        {
-            "input_tensor": [[[1.0, 2], [3, 4], [5, 6]]],
-            "indices_tensor": [[[0, 1], [1, 2]]],
-            "output_tensor": [[[1.0, 2], [3, 4]], [[3, 4], [5, 6]]],
-            "axis": 1,
-            "index_dimensions": 2,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [11.0, 12, 13, 14], "indices_tensor": [3, 1, 3, 0, 2],
+        "output_tensor": [14.0, 12, 14, 11, 13], "axis": 0, "index_dimensions": 1,
+    }, {
+        "input_tensor": [[1.0, 2], [3, 4], [5, 6]], "indices_tensor": [[0, 1, 1, 2]],
+        "output_tensor": [[1.0, 2], [3, 4], [3, 4], [5, 6]], "axis": 0, "index_dimensions": 1,
+    }, {
+        "input_tensor": [[1.0, 2], [3, 4], [5, 6]], "indices_tensor": [[1, 0]],
+        "output_tensor": [[2.0, 1], [4, 3], [6, 5]], "axis": 1, "index_dimensions": 1,
+    }, {
+        "input_tensor": [[[1.0, 2, 3], [4, 5, 6], [7, 8, 9]]], "indices_tensor": [[[0, 2]]],
+        "output_tensor": [[[1.0, 3]], [[4, 6]], [[7, 9]]], "axis": 2, "index_dimensions": 2,
+    }, {
+        "input_tensor": [[[1.0, 2], [3, 4], [5, 6]]], "indices_tensor": [[[0, 1], [1, 2]]],
+        "output_tensor": [[[1.0, 2], [3, 4]], [[3, 4], [5, 6]]], "axis": 1, "index_dimensions": 2,
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

@@ -71,14 +71,11 @@ class GatherElements(Descriptor):
         "anydml.gather_elements onnx.GatherElements numpy.take_along_axis "
         "torch.gather jax.numpy.take_along_axis"
     )
-    EXAMPLES = (
-        {
-            "input_tensor": [[1.0, 2, 3], [4, 5, 6], [7, 8, 9]],
-            "indices_tensor": [[1, 2, 0], [2, 0, 0]],
-            "output_tensor": [[4.0, 8, 3], [7, 2, 3]],
-            "axis": 0,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[1.0, 2, 3], [4, 5, 6], [7, 8, 9]],
+        "indices_tensor": [[1, 2, 0], [2, 0, 0]], "output_tensor": [[4.0, 8, 3], [7, 2, 3]],
+        "axis": 0,
+    },)  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

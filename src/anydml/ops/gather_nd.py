@@ -75,22 +75,15 @@ class GatherND(Descriptor):
     NAME = "GATHER_ND"
     KERNEL = "gather_nd"
     CLAMPS = True
-    EXAMPLES = (
-        {
-            "input_tensor": [[0.0, 1], [2, 3]],
-            "indices_tensor": [[1], [0]],
-            "output_tensor": [[2.0, 3], [0, 1]],
-            "input_dimension_count": 2,
-            "indices_dimension_count": 2,
-        },
-        {
-            "input_tensor": [[[[0.0, 1], [2, 3]], [[4, 5], [6, 7]]]],
-            "indices_tensor": [[[[0, 1], [1, 0]]]],
-            "output_tensor": [[[[2.0, 3], [4, 5]]]],
-            "input_dimension_count": 3,
-            "indices_dimension_count": 2,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[0.0, 1], [2, 3]], "indices_tensor": [[1], [0]],
+        "output_tensor": [[2.0, 3], [0, 1]], "input_dimension_count": 2,
+        "indices_dimension_count": 2,
+    }, {
+        "input_tensor": [[[[0.0, 1], [2, 3]], [[4, 5], [6, 7]]]],
+        "indices_tensor": [[[[0, 1], [1, 0]]]], "output_tensor": [[[[2.0, 3], [4, 5]]]],
+        "input_dimension_count": 3, "indices_dimension_count": 2,
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -154,24 +147,16 @@ class GatherND1(GatherND):
 
     NAME = "GATHER_ND1"
     ALSO_KNOWN_AS = "anydml.gather_nd onnx.GatherND"
-    EXAMPLES = (
-        {
-            "input_tensor": [[0.0, 1], [2, 3]],
-            "indices_tensor": [[1], [0]],
-            "output_tensor": [[2.0, 3], [0, 1]],
-            "input_dimension_count": 2,
-            "indices_dimension_count": 2,
-            "batch_dimension_count": 0,
-        },
-        {
-            "input_tensor": [[[[0.0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]],
-            "indices_tensor": [[[[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]]],
-            "output_tensor": [[[[0.0, 3], [7, 4], [9, 10]]]],
-            "input_dimension_count": 3,
-            "indices_dimension_count": 3,
-            "batch_dimension_count": 1,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[0.0, 1], [2, 3]], "indices_tensor": [[1], [0]],
+        "output_tensor": [[2.0, 3], [0, 1]], "input_dimension_count": 2,
+        "indices_dimension_count": 2, "batch_dimension_count": 0,
+    }, {
+        "input_tensor": [[[[0.0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]],
+        "indices_tensor": [[[[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]]],
+        "output_tensor": [[[[0.0, 3], [7, 4], [9, 10]]]], "input_dimension_count": 3,
+        "indices_dimension_count": 3, "batch_dimension_count": 1,
+    })  # fmt: skip
 
     def attributes(self) -> Attributes:
         return {"batch_dims": self.batch_dimension_count}

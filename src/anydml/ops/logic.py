@@ -182,13 +182,10 @@ class ElementWiseIf(Map):
     NAME = "ELEMENT_WISE_IF"
     SAME_TYPES = ("ATensor", "BTensor", "OutputTensor")
     WIDENS = False
-    EXAMPLES = (
-        {
-            "condition_tensor": [[1, 0], [1, 1]],
-            "a_tensor": [[1.0, 2.0], [3.0, 4.0]],
-            "b_tensor": [[9.0, 8.0], [7.0, 6.0]],
-        },
-    )
+    EXAMPLES = ({
+        "condition_tensor": [[1, 0], [1, 1]], "a_tensor": [[1.0, 2.0], [3.0, 4.0]],
+        "b_tensor": [[9.0, 8.0], [7.0, 6.0]],
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.Where numpy.where torch.where jax.numpy.where jax.lax.select"
 
     @staticmethod

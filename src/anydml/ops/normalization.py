@@ -80,18 +80,12 @@ class BatchNormalization(Computed):
     NAME = "BATCH_NORMALIZATION"
     WORKING_BYTES = 16
     TOLERANCE = products(8)
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]],
-            "mean_tensor": [[[[2.0]], [[5.0]]]],
-            "variance_tensor": [[[[1.0]], [[4.0]]]],
-            "scale_tensor": [[[[1.0]], [[2.0]]]],
-            "bias_tensor": [[[[0.5]], [[0.0]]]],
-            "spatial": True,
-            "epsilon": 0.0,
-            "fused_activation": ActivationRelu(),
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]],
+        "mean_tensor": [[[[2.0]], [[5.0]]]], "variance_tensor": [[[[1.0]], [[4.0]]]],
+        "scale_tensor": [[[[1.0]], [[2.0]]]], "bias_tensor": [[[[0.5]], [[0.0]]]], "spatial": True,
+        "epsilon": 0.0, "fused_activation": ActivationRelu(),
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.BatchNormalization torch.nn.functional.batch_norm"
 
     @classmethod
@@ -193,14 +187,10 @@ class MeanVarianceNormalization(Computed):
 
     NAME = "MEAN_VARIANCE_NORMALIZATION"
     TOLERANCE = ulp(1)
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 6.0, 8.0]]]],
-            "cross_channel": False,
-            "normalize_variance": True,
-            "epsilon": 0.5,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0, 2.0, 3.0]], [[4.0, 6.0, 8.0]]]], "cross_channel": False,
+        "normalize_variance": True, "epsilon": 0.5,
+    },)  # fmt: skip
 
     @classmethod
     def infer(cls, inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -277,16 +267,10 @@ class MeanVarianceNormalization1(AxesNormalization):
     fused_activation: Fusable | None = nested(*FUSABLE)
 
     NAME = "MEAN_VARIANCE_NORMALIZATION1"
-    EXAMPLES = (
-        {
-            "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
-            "scale_tensor": [[2.0, 1.0, 1.0]],
-            "bias_tensor": [[0.0, 0.0, 0.5]],
-            "axes": (1,),
-            "normalize_variance": True,
-            "epsilon": 0.5,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]], "scale_tensor": [[2.0, 1.0, 1.0]],
+        "bias_tensor": [[0.0, 0.0, 0.5]], "axes": (1,), "normalize_variance": True, "epsilon": 0.5,
+    },)  # fmt: skip
 
     def rules_at(self, level: FeatureLevel) -> Rules:
         yield _both_or_neither(self, level)
@@ -333,16 +317,10 @@ class MeanVarianceNormalization2(AxesNormalization):
     fused_activation: Fusable | None = nested(*FUSABLE)
 
     NAME = "MEAN_VARIANCE_NORMALIZATION2"
-    EXAMPLES = (
-        {
-            "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]],
-            "scale_tensor": [[2.0, 1.0, 1.0]],
-            "axes": (1,),
-            "use_mean": False,
-            "use_variance": True,
-            "epsilon": 0.0,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[1.0, 2.0, 3.0], [4.0, 6.0, 8.0]], "scale_tensor": [[2.0, 1.0, 1.0]],
+        "axes": (1,), "use_mean": False, "use_variance": True, "epsilon": 0.0,
+    },)  # fmt: skip
     ALSO_KNOWN_AS = (
         "onnx.MeanVarianceNormalization onnx.InstanceNormalization onnx.LayerNormalization "
         "onnx.RMSNormalization torch.nn.functional.instance_norm torch.nn.functional.layer_norm "

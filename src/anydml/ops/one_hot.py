@@ -82,32 +82,19 @@ class OneHot(Descriptor):
     NAME = "ONE_HOT"
     KERNEL = "one_hot"
     ALSO_KNOWN_AS = "anydml.one_hot onnx.OneHot torch.nn.functional.one_hot jax.nn.one_hot"
-    EXAMPLES = (
-        {
-            "indices_tensor": [[[[0], [3], [2]]]],
-            "values_tensor": [[[[0.0, 1]]]],
-            "output_tensor": [[[[1.0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]]],
-            "axis": 3,
-        },
-        {
-            "indices_tensor": [[[[0, 2, 1, 0]]]],
-            "values_tensor": [[[[0.0, 1]]]],
-            "output_tensor": [[[[1.0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]]]],
-            "axis": 2,
-        },
-        {
-            "indices_tensor": [[[[0], [3], [2]]]],
-            "values_tensor": [[[[4.0], [2], [9]]]],
-            "output_tensor": [[[[2.0, 4, 4, 4], [4, 4, 4, 2], [4, 4, 2, 4]]]],
-            "axis": 3,
-        },
-        {
-            "indices_tensor": [[[[-3], [100], [3]]]],
-            "values_tensor": [[[[0.0, 1]]]],
-            "output_tensor": [[[[0.0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]]],
-            "axis": 3,
-        },
-    )
+    EXAMPLES = ({
+        "indices_tensor": [[[[0], [3], [2]]]], "values_tensor": [[[[0.0, 1]]]],
+        "output_tensor": [[[[1.0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]]], "axis": 3,
+    }, {
+        "indices_tensor": [[[[0, 2, 1, 0]]]], "values_tensor": [[[[0.0, 1]]]],
+        "output_tensor": [[[[1.0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]]]], "axis": 2,
+    }, {
+        "indices_tensor": [[[[0], [3], [2]]]], "values_tensor": [[[[4.0], [2], [9]]]],
+        "output_tensor": [[[[2.0, 4, 4, 4], [4, 4, 4, 2], [4, 4, 2, 4]]]], "axis": 3,
+    }, {
+        "indices_tensor": [[[[-3], [100], [3]]]], "values_tensor": [[[[0.0, 1]]]],
+        "output_tensor": [[[[0.0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]]], "axis": 3,
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

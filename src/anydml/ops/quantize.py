@@ -77,13 +77,10 @@ class ElementWiseQuantizeLinear(Linear):
     NAME = "ELEMENT_WISE_QUANTIZE_LINEAR"
     SAME_TYPES = ("ZeroPointTensor", "OutputTensor")
     WIDENS = False
-    EXAMPLES = (
-        {
-            "input_tensor": [0.0, 2.0, 3.0, 1000.0, -254.0],
-            "scale_tensor": [2.0] * 5,
-            "zero_point_tensor": [128] * 5,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [0.0, 2.0, 3.0, 1000.0, -254.0], "scale_tensor": [2.0] * 5,
+        "zero_point_tensor": [128] * 5,
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.quantize_per_tensor"
 
     @classmethod
@@ -106,13 +103,9 @@ class ElementWiseDequantizeLinear(Linear):
     NAME = "ELEMENT_WISE_DEQUANTIZE_LINEAR"
     SAME_TYPES = ("InputTensor", "ZeroPointTensor")
     TOLERANCE = ulp(2)
-    EXAMPLES = (
-        {
-            "input_tensor": [0, 3, 128, 255],
-            "scale_tensor": [2.0] * 4,
-            "zero_point_tensor": [128] * 4,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [0, 3, 128, 255], "scale_tensor": [2.0] * 4, "zero_point_tensor": [128] * 4,
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "torch.dequantize"
 
     @classmethod

@@ -243,15 +243,12 @@ class Rnn(Recurrent):
     NAME = "RNN"
     GATES = 1
     ACTIVATIONS = 1
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]]],
-            "weight_tensor": [[[[0.5, 0.0], [0.0, 0.25]]]],
-            "recurrence_tensor": [[[[0.5, -0.5], [0.25, 0.0]]]],
-            "activation_descs": (ActivationTanh(),),
-            "direction": "FORWARD",
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]]],
+        "weight_tensor": [[[[0.5, 0.0], [0.0, 0.25]]]],
+        "recurrence_tensor": [[[[0.5, -0.5], [0.25, 0.0]]]],
+        "activation_descs": (ActivationTanh(),), "direction": "FORWARD",
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.RNN torch.nn.RNN"
 
     @staticmethod
@@ -299,16 +296,12 @@ class Gru(Rnn):
     NAME = "GRU"
     GATES = 3
     ACTIVATIONS = 2
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0]], [[2.0]]]],
-            "weight_tensor": [[[[0.5], [0.25], [1.0]]]],
-            "recurrence_tensor": [[[[0.5], [0.25], [1.0]]]],
-            "activation_descs": (ActivationSigmoid(), ActivationTanh()),
-            "direction": "FORWARD",
-            "linear_before_reset": False,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0]], [[2.0]]]], "weight_tensor": [[[[0.5], [0.25], [1.0]]]],
+        "recurrence_tensor": [[[[0.5], [0.25], [1.0]]]],
+        "activation_descs": (ActivationSigmoid(), ActivationTanh()), "direction": "FORWARD",
+        "linear_before_reset": False,
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.GRU torch.nn.GRU"
 
     @staticmethod
@@ -404,18 +397,13 @@ class Lstm(Recurrent):
     NAME = "LSTM"
     GATES = 4
     ACTIVATIONS = 3
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0]], [[2.0]]]],
-            "weight_tensor": [[[[0.5], [0.25], [1.0], [-0.5]]]],
-            "recurrence_tensor": [[[[0.5], [0.25], [1.0], [-0.5]]]],
-            "activation_descs": (ActivationSigmoid(), ActivationTanh(), ActivationTanh()),
-            "direction": "FORWARD",
-            "clip_threshold": 0.0,
-            "use_clip_threshold": False,
-            "couple_input_forget": False,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0]], [[2.0]]]], "weight_tensor": [[[[0.5], [0.25], [1.0], [-0.5]]]],
+        "recurrence_tensor": [[[[0.5], [0.25], [1.0], [-0.5]]]],
+        "activation_descs": (ActivationSigmoid(), ActivationTanh(), ActivationTanh()),
+        "direction": "FORWARD", "clip_threshold": 0.0, "use_clip_threshold": False,
+        "couple_input_forget": False,
+    },)  # fmt: skip
     ALSO_KNOWN_AS = "onnx.LSTM torch.nn.LSTM"
 
     @staticmethod

@@ -68,20 +68,15 @@ class ReverseSubsequences(Descriptor):
     NAME = "REVERSE_SUBSEQUENCES"
     KERNEL = "reverse_subsequences"
     ALSO_KNOWN_AS = "anydml.reverse_subsequences onnx.ReverseSequence"
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]]],
-            "sequence_lengths_tensor": [[[[2], [4], [3]]]],
-            "output_tensor": [[[[2.0, 1, 3, 4], [8, 7, 6, 5], [11, 10, 9, 12]]]],
-            "axis": 3,
-        },
-        {
-            "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]]],
-            "sequence_lengths_tensor": [[[[2, 3, 1, 0]]]],
-            "output_tensor": [[[[5.0, 10, 3, 4], [1, 6, 7, 8], [9, 2, 11, 12]]]],
-            "axis": 2,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]]],
+        "sequence_lengths_tensor": [[[[2], [4], [3]]]],
+        "output_tensor": [[[[2.0, 1, 3, 4], [8, 7, 6, 5], [11, 10, 9, 12]]]], "axis": 3,
+    }, {
+        "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]]],
+        "sequence_lengths_tensor": [[[[2, 3, 1, 0]]]],
+        "output_tensor": [[[[5.0, 10, 3, 4], [1, 6, 7, 8], [9, 2, 11, 12]]]], "axis": 2,
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

@@ -80,22 +80,14 @@ class Scatter(Descriptor):
         "anydml.scatter_elements onnx.ScatterElements numpy.put_along_axis "
         "torch.scatter jax.numpy.put_along_axis"
     )
-    EXAMPLES = (
-        {
-            "input_tensor": [0.0, 1, 2, 3, 4],
-            "indices_tensor": [3, 1, 3, 0],
-            "updates_tensor": [5.0, 6, 7, 8],
-            "output_tensor": [8.0, 6, 2, 7, 4],
-            "axis": 0,
-        },
-        {
-            "input_tensor": [[0.0, 0, 0], [0, 0, 0], [0, 0, 0]],
-            "indices_tensor": [[1, 0, 2], [0, 2, 1]],
-            "updates_tensor": [[10.0, 11, 12], [20, 21, 22]],
-            "output_tensor": [[20.0, 11, 0], [10, 0, 22], [0, 21, 12]],
-            "axis": 0,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [0.0, 1, 2, 3, 4], "indices_tensor": [3, 1, 3, 0],
+        "updates_tensor": [5.0, 6, 7, 8], "output_tensor": [8.0, 6, 2, 7, 4], "axis": 0,
+    }, {
+        "input_tensor": [[0.0, 0, 0], [0, 0, 0], [0, 0, 0]],
+        "indices_tensor": [[1, 0, 2], [0, 2, 1]], "updates_tensor": [[10.0, 11, 12], [20, 21, 22]],
+        "output_tensor": [[20.0, 11, 0], [10, 0, 22], [0, 21, 12]], "axis": 0,
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

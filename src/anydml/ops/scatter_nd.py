@@ -79,16 +79,11 @@ class ScatterND(Descriptor):
     KERNEL = "scatter_nd"
     IN_PLACE = True
     ALSO_KNOWN_AS = "anydml.scatter_nd onnx.ScatterND torch.index_put"
-    EXAMPLES = (
-        {
-            "input_tensor": [[1.0, 2, 3, 4, 5, 6, 7, 8]],
-            "indices_tensor": [[4], [3], [1], [7]],
-            "updates_tensor": [[9.0, 10, 11, 12]],
-            "output_tensor": [[1.0, 11, 3, 10, 9, 6, 7, 12]],
-            "input_dimension_count": 1,
-            "indices_dimension_count": 2,
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[1.0, 2, 3, 4, 5, 6, 7, 8]], "indices_tensor": [[4], [3], [1], [7]],
+        "updates_tensor": [[9.0, 10, 11, 12]], "output_tensor": [[1.0, 11, 3, 10, 9, 6, 7, 12]],
+        "input_dimension_count": 1, "indices_dimension_count": 2,
+    },)  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:

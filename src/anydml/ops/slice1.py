@@ -120,22 +120,15 @@ class Slice1(Descriptor):
     NAME = "SLICE1"
     KERNEL = "slice_window"
     ALSO_KNOWN_AS = "anydml.slice_window onnx.Slice torch.narrow jax.lax.slice"
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
-            "output_tensor": [[[[2.0, 4], [10, 12]]]],
-            "input_window_offsets": (0, 0, 0, 1),
-            "input_window_sizes": (1, 1, 4, 3),
-            "input_window_strides": (1, 1, 2, 2),
-        },
-        {
-            "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
-            "output_tensor": [[[[14.0, 16], [6, 8]]]],
-            "input_window_offsets": (0, 0, 0, 1),
-            "input_window_sizes": (1, 1, 4, 3),
-            "input_window_strides": (1, 1, -2, 2),
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
+        "output_tensor": [[[[2.0, 4], [10, 12]]]], "input_window_offsets": (0, 0, 0, 1),
+        "input_window_sizes": (1, 1, 4, 3), "input_window_strides": (1, 1, 2, 2),
+    }, {
+        "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
+        "output_tensor": [[[[14.0, 16], [6, 8]]]], "input_window_offsets": (0, 0, 0, 1),
+        "input_window_sizes": (1, 1, 4, 3), "input_window_strides": (1, 1, -2, 2),
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
@@ -235,22 +228,15 @@ class Slice(Descriptor):
     KERNEL = Slice1.KERNEL
 
     infer = staticmethod(Slice1.infer)
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
-            "output_tensor": [[[[7.0, 8], [11, 12], [15, 16]]]],
-            "offsets": (0, 0, 1, 2),
-            "sizes": (1, 1, 3, 2),
-            "strides": (1, 1, 1, 1),
-        },
-        {
-            "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
-            "output_tensor": [[[[5.0, 8], [13, 16]]]],
-            "offsets": (0, 0, 1, 0),
-            "sizes": (1, 1, 2, 2),
-            "strides": (1, 1, 2, 3),
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
+        "output_tensor": [[[[7.0, 8], [11, 12], [15, 16]]]], "offsets": (0, 0, 1, 2),
+        "sizes": (1, 1, 3, 2), "strides": (1, 1, 1, 1),
+    }, {
+        "input_tensor": [[[[1.0, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]]],
+        "output_tensor": [[[[5.0, 8], [13, 16]]]], "offsets": (0, 0, 1, 0), "sizes": (1, 1, 2, 2),
+        "strides": (1, 1, 2, 3),
+    })  # fmt: skip
 
     def check(self) -> Rules:
         rank = self.input_tensor.dimension_count

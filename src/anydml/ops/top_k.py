@@ -72,29 +72,19 @@ class TopK(Descriptor):
 
     NAME = "TOP_K"
     KERNEL = "top_k"
-    EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = (
-        {
-            "input_tensor": [[[[0.0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]]]],
-            "output_value_tensor": [[[[11.0, 10], [9, 8], [7, 6]]]],
-            "output_index_tensor": [[[[3, 2], [2, 3], [3, 2]]]],
-            "axis": 3,
-            "k": 2,
-        },
-        {
-            "input_tensor": [[[[0.0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]]]],
-            "output_value_tensor": [[[[4.0, 5, 10, 11], [3, 2, 9, 8]]]],
-            "output_index_tensor": [[[[2, 2, 0, 0], [1, 1, 1, 1]]]],
-            "axis": 2,
-            "k": 2,
-        },
-        {
-            "input_tensor": [[[[1.0, 2, 2, 3], [3, 4, 5, 5], [6, 6, 6, 6]]]],
-            "output_value_tensor": [[[[3.0, 2, 2], [5, 5, 4], [6, 6, 6]]]],
-            "output_index_tensor": [[[[3, 1, 2], [2, 3, 1], [0, 1, 2]]]],
-            "axis": 3,
-            "k": 3,
-        },
-    )
+    EXAMPLES: ClassVar[Sequence[Mapping[str, Any]]] = ({
+        "input_tensor": [[[[0.0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]]]],
+        "output_value_tensor": [[[[11.0, 10], [9, 8], [7, 6]]]],
+        "output_index_tensor": [[[[3, 2], [2, 3], [3, 2]]]], "axis": 3, "k": 2,
+    }, {
+        "input_tensor": [[[[0.0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]]]],
+        "output_value_tensor": [[[[4.0, 5, 10, 11], [3, 2, 9, 8]]]],
+        "output_index_tensor": [[[[2, 2, 0, 0], [1, 1, 1, 1]]]], "axis": 2, "k": 2,
+    }, {
+        "input_tensor": [[[[1.0, 2, 2, 3], [3, 4, 5, 5], [6, 6, 6, 6]]]],
+        "output_value_tensor": [[[[3.0, 2, 2], [5, 5, 4], [6, 6, 6]]]],
+        "output_index_tensor": [[[[3, 1, 2], [2, 3, 1], [0, 1, 2]]]], "axis": 3, "k": 3,
+    })  # fmt: skip
 
     @property
     def direction(self) -> AxisDirection:

@@ -86,20 +86,15 @@ class Upsample2D(Descriptor):
     NAME = "UPSAMPLE_2D"
     KERNEL = "upsample"
     ALSO_KNOWN_AS = "onnx.Upsample torch.nn.Upsample"
-    EXAMPLES = (
-        {
-            "input_tensor": [[[[1.0, 2], [3, 4]]]],
-            "output_tensor": [[[[1.0, 1.25, 1.75, 2], [3, 3.25, 3.75, 4]]]],
-            "scale_size": (2, 1),
-            "interpolation_mode": "LINEAR",
-        },
-        {
-            "input_tensor": [[[[1.0, 2], [3, 4]]]],
-            "output_tensor": [[[[1.0, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]]],
-            "scale_size": (2, 2),
-            "interpolation_mode": "NEAREST_NEIGHBOR",
-        },
-    )
+    EXAMPLES = ({
+        "input_tensor": [[[[1.0, 2], [3, 4]]]],
+        "output_tensor": [[[[1.0, 1.25, 1.75, 2], [3, 3.25, 3.75, 4]]]], "scale_size": (2, 1),
+        "interpolation_mode": "LINEAR",
+    }, {
+        "input_tensor": [[[[1.0, 2], [3, 4]]]],
+        "output_tensor": [[[[1.0, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]]],
+        "scale_size": (2, 2), "interpolation_mode": "NEAREST_NEIGHBOR",
+    })  # fmt: skip
 
     @staticmethod
     def infer(inputs: Sequence[ArraySpec], attributes: Attributes) -> Inferred:
