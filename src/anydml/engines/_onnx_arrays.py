@@ -6,7 +6,7 @@ results are NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -24,6 +24,11 @@ from anydml.engines._onnx_graph import (
 _COMPARISONS: Final = frozenset(
     ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "IsNaN", "IsInf")
 )
+
+
+def _both(compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """The method of an operator, and that of its second operand if the first is not traced."""
+    return compute, lambda b, a: compute(a, b)
 
 
 class Traced:
@@ -146,86 +151,25 @@ class Traced:
     def __getitem__(self, key: Any) -> Any:
         return indexed(self, key)
 
-    def __add__(self, other: Any) -> Any:
-        return elementwise("Add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return elementwise("Add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        if self.dtype.kind == "f" and isinstance(other, float | np.ndarray) and _is_zero(other):
-            return self.astype(result_type(self, other))
-        if not isinstance(other, Traced) and result_type(self, other).kind == "f":
-            return elementwise("Add", self, -typed(other, result_type(self, other)))
-        return elementwise("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return elementwise("Sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return elementwise("Mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return elementwise("Mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return true_quotient(self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return true_quotient(other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return floor_quotient(self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return floor_quotient(other, self)
+    # Functions that are defined below.
+    __add__, __radd__ = _both(lambda a, b: elementwise("Add", a, b))
+    __mul__, __rmul__ = _both(lambda a, b: elementwise("Mul", a, b))
+    __truediv__, __rtruediv__ = _both(lambda a, b: true_quotient(a, b))  # noqa: PLW0108
+    __floordiv__, __rfloordiv__ = _both(lambda a, b: floor_quotient(a, b))  # noqa: PLW0108
+    __pow__, __rpow__ = _both(lambda a, b: power(a, b))  # noqa: PLW0108
+    __matmul__, __rmatmul__ = _both(lambda a, b: product(a, b))  # noqa: PLW0108
+    __and__, __rand__ = _both(lambda a, b: bitwise("And", a, b))
+    __or__, __ror__ = _both(lambda a, b: bitwise("Or", a, b))
+    __xor__, __rxor__ = _both(lambda a, b: bitwise("Xor", a, b))
 
     def __mod__(self, other: Any) -> Any:
         return self - floor_quotient(self, other) * other
-
-    def __pow__(self, other: Any) -> Any:
-        return power(self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return power(other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return product(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return product(other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return bitwise("And", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return bitwise("And", other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return bitwise("Or", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return bitwise("Or", other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return bitwise("Xor", self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return bitwise("Xor", other, self)
 
     def __lshift__(self, other: Any) -> Any:
         return shifted(self, other, "LEFT")
 
     def __rshift__(self, other: Any) -> Any:
         return shifted(self, other, "RIGHT")
-
-    def __invert__(self) -> Any:
-        return elementwise("Not" if self.dtype.kind == "b" else "BitwiseNot", self)
-
-    def __neg__(self) -> Any:
-        if self.dtype.kind == "u":
-            return self.dtype.type(0) - self
-        return elementwise("Neg", self)
 
     def __lt__(self, other: Any) -> Any:
         return elementwise("Less", self, other)
@@ -238,6 +182,24 @@ class Traced:
 
     def __ge__(self, other: Any) -> Any:
         return elementwise("GreaterOrEqual", self, other)
+
+    def __sub__(self, other: Any) -> Any:
+        if self.dtype.kind == "f" and isinstance(other, float | np.ndarray) and _is_zero(other):
+            return self.astype(result_type(self, other))
+        if not isinstance(other, Traced) and result_type(self, other).kind == "f":
+            return elementwise("Add", self, -typed(other, result_type(self, other)))
+        return elementwise("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return elementwise("Sub", other, self)
+
+    def __invert__(self) -> Any:
+        return elementwise("Not" if self.dtype.kind == "b" else "BitwiseNot", self)
+
+    def __neg__(self) -> Any:
+        if self.dtype.kind == "u":
+            return self.dtype.type(0) - self
+        return elementwise("Neg", self)
 
     def __eq__(self, other: object) -> Any:
         return elementwise("Equal", self, other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -34,6 +35,15 @@ class Library:
     def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
         """Set the number of threads; raise `UntriedError` if the library cannot."""
         raise UntriedError
+
+
+@contextlib.contextmanager
+def _set_threads(set_count: Callable[[int], object], count: int, before: int) -> Iterator[None]:
+    set_count(count)
+    try:
+        yield
+    finally:
+        set_count(before)
 
 
 def _of_numpy(xp: Any, add_at: Callable[..., Any]) -> Functions:
@@ -84,8 +94,7 @@ class CuPy(Library):
 class PyTorch(Library):
     def __init__(self, device: str = "cpu") -> None:
         super().__init__(device)
-        self.torch: Any = import_module("torch")
-        torch = self.torch
+        self.torch: Any = (torch := import_module("torch"))
         self.functions = {
             "top_k": torch.topk,
             "nonzero": torch.nonzero,
@@ -106,14 +115,8 @@ class PyTorch(Library):
     def numpy(self, x: Any) -> Any:
         return x.detach().cpu().numpy()
 
-    @contextlib.contextmanager
-    def threads(self, count: int) -> Iterator[None]:
-        before = self.torch.get_num_threads()
-        self.torch.set_num_threads(count)
-        try:
-            yield
-        finally:
-            self.torch.set_num_threads(before)
+    def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
+        return _set_threads(self.torch.set_num_threads, count, self.torch.get_num_threads())
 
 
 class JAX(Library):
@@ -143,8 +146,7 @@ class JAX(Library):
 class Dask(Library):
     def __init__(self, device: str = "cpu") -> None:
         super().__init__(device)
-        self.da: Any = import_module("dask.array")
-        da = self.da
+        self.da: Any = (da := import_module("dask.array"))
         self.functions = {
             "top_k": lambda x, k: (da.topk(x, k), da.argtopk(x, k)),
             "nonzero": da.argwhere,
@@ -189,13 +191,8 @@ class OnnxRuntime(Library):
         names = [x.name for x in session.get_inputs()]
         return lambda arrays: session.run(None, dict(zip(names, arrays, strict=True)))
 
-    @contextlib.contextmanager
-    def threads(self, count: int) -> Iterator[None]:
-        self._threads = count
-        try:
-            yield
-        finally:
-            self._threads = 0
+    def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
+        return _set_threads(partial(setattr, self, "_threads"), count, 0)
 
     def node(
         self, kind: str, arrays: list[Any], count: int = 1, constant: Any = None, **attributes: Any
@@ -255,14 +252,8 @@ class AnyDML(Library):
     def numpy(self, x: Any) -> Any:
         return self._of.numpy(x)
 
-    @contextlib.contextmanager
-    def threads(self, count: int) -> Iterator[None]:
-        before = anydml.get_num_threads()
-        anydml.set_num_threads(count)
-        try:
-            yield
-        finally:
-            anydml.set_num_threads(before)
+    def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
+        return _set_threads(anydml.set_num_threads, count, anydml.get_num_threads())
 
 
 LIBRARIES: Final[Mapping[str, tuple[type[Library], tuple[str, ...], tuple[str, ...]]]] = {
