@@ -423,15 +423,17 @@ def _scatter(x: Array, target: Array, updates: Array, y: Array, attributes: Attr
 
 def _extreme(result: Array, target: Array, updates: Array, largest: bool) -> None:
     """Keep the first of the smallest or the largest elements, or the first NaN."""
-    touched = np.unique(target)
-    at = np.concatenate([touched, target])
-    elements = np.concatenate([result[touched], updates])
-    keys = order_keys(elements)
-    keys = np.where(is_nan(elements), keys.dtype.type(0), ~keys if largest else keys)
-    order = np.lexsort((keys, ~is_nan(elements), at))
-    first = np.ones(len(order), bool)
-    first[1:] = at[order[1:]] != at[order[:-1]]
-    result[at[order[first]]] = elements[order[first]]
+
+    def keys_of(x: Array) -> Array:  # the lowest is kept
+        keys = order_keys(x)
+        return np.where(is_nan(x), keys.dtype.type(0), ~keys if largest else keys)
+
+    before, keys = keys_of(result), keys_of(updates)
+    best = before.copy()
+    np.minimum.at(best, target, keys)
+    wins = (keys == best[target]) & (keys != before[target])
+    last_first = np.flatnonzero(wins)[::-1]  # of several the last assignment stays
+    result[target[last_first]] = updates[last_first]
 
 
 def _accumulate(result: Array, target: Array, updates: Array, reduction: str) -> None:
