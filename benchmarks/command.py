@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from anydml.devices.device import Device
 from anydml.devices.threads import get_num_threads
 from benchmarks import machine, ours, peers, report, stored
 from benchmarks.cases import Case, chosen
-from benchmarks.gate import Gate, outputs
+from benchmarks.gate import Gate
 from benchmarks.jobs import Job
-from benchmarks.measure import Budget, Contestant
+from benchmarks.measure import Budget, Contestant, take_turns
 from benchmarks.places import Cpu, Place
 from benchmarks.suites import SUITES, Suite, suites_named
 
@@ -231,7 +232,7 @@ def run_case(
     entered = [ours.dispatch(job) if case.dispatch else place.function(job)]
     if not case.dispatch:
         entered += [c for peer in contenders for c in peer.contestants(job)]
-    into = _into(job, contenders) if suite.into else []
+    into = _into(job, contenders, gate) if suite.into else []
     for contestant in (*entered, *into):
         if not contestant.problem:
             contestant.pass_gate(gate)
@@ -239,14 +240,19 @@ def run_case(
     traffic = job.traffic
     copies = place.copies(traffic) if traffic >= report.SMALLEST_COPY else []
     place.take_turns([*entered, *into, *copies], budget)
-    for contestant in (*entered, *into, *copies):
+    outcome = report.Outcome(suite, case, entered[0], entered[1:], copies, traffic, into)
+    mixed: list[Contestant] = []
+    if outcome.ratio is not None and isinstance(place, Cpu):
+        mixed = [replace(c, samples=[]) for c in (outcome.against, outcome.base) if c]
+        take_turns(mixed, budget, alone=False)
+    for contestant in (*entered, *into, *copies, *mixed):
         contestant.release()  # outcomes are kept to the end, inputs of gigabytes must not be
     del job
     gc.collect()
-    return report.Outcome(suite, case, entered[0], entered[1:], copies, traffic, into)
+    return replace(outcome, mixed=mixed)
 
 
-def _into(job: Job, contenders: Sequence[peers.Peer]) -> list[Contestant]:
+def _into(job: Job, contenders: Sequence[peers.Peer], gate: Gate) -> list[Contestant]:
     """Whoever can write into arrays that are there, each with arrays of its own."""
-    others = [c for peer in contenders for c in peer.contestants(job, outputs(job))]
-    return [ours.function(job, outputs(job)), *others]
+    others = [c for peer in contenders for c in peer.contestants(job, gate.outputs())]
+    return [ours.function(job, gate.outputs()), *others]

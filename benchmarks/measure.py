@@ -97,12 +97,13 @@ class Budget:
     seconds: float = 1.0
 
 
-def take_turns(contestants: Sequence[Contestant], budget: Budget) -> None:
+def take_turns(contestants: Sequence[Contestant], budget: Budget, alone: bool = True) -> None:
     """Time those without a problem round by round: A B C, A B C, …
 
     A turn starts with an untimed call, so that threads that the previous contestant left spinning,
-    and its data in the caches, do not count. Results are freed outside the timed part. A contestant
-    that has used up the budget is skipped, but each gets at least `FEWEST` turns.
+    and its data in the caches, do not count. If not `alone`, each turn is one call, directly after
+    the previous contestant's. Results are freed outside the timed part. A contestant that has used
+    up the budget is skipped, but each gets at least `FEWEST` turns.
     """
     candidates = [c for c in contestants if not c.problem]
     used = dict.fromkeys(map(id, candidates), 0.0)
@@ -112,7 +113,7 @@ def take_turns(contestants: Sequence[Contestant], budget: Budget) -> None:
         while candidates:
             for contestant in candidates:
                 begin = time.perf_counter()
-                contestant.samples.append(_turn(contestant.call))
+                contestant.samples.append(_turn(contestant.call, alone))
                 used[id(contestant)] += time.perf_counter() - begin
             candidates = [
                 c
@@ -136,10 +137,10 @@ def settle(call: Callable[[], Any]) -> float:
     return (clock() - begin) / calls
 
 
-def _turn(call: Callable[[], Any]) -> float:
-    """Seconds for one call; short ones are timed many at a time."""
+def _turn(call: Callable[[], Any], alone: bool) -> float:
+    """Seconds for one call; short ones are timed many at a time if `alone`."""
     clock = time.perf_counter
-    many = int(_SAMPLE / settle(call))
+    many = int(_SAMPLE / settle(call)) if alone else 1
     if many <= 1:
         begin = clock()
         result = call()

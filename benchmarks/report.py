@@ -38,6 +38,10 @@ INTO: Final = (
     "difference from the first ratio is the cost of allocating results. Peers without `out=` are "
     "omitted, so the best peer may be another one."
 )
+MIXED: Final = (
+    "**In alternation** is the ratio when the calls of anydml and of the best peer alternate, each "
+    "timed directly after a call of the other, whose threads may still be spinning."
+)
 EARLY: Final = (
     "A call that **ends early** stops before it has read its input, so its ratio depends on the "
     "size of the input. It is excluded from the geometric mean."
@@ -63,6 +67,8 @@ class Outcome:
     into : sequence of Contestant
         Base and others once more, writing into arrays that are there; empty where that was not
         measured.
+    mixed : sequence of Contestant
+        The best peer and the base in alternation, each call directly after one of the other.
     """
 
     suite: Suite
@@ -72,6 +78,7 @@ class Outcome:
     copies: Sequence[Contestant] = ()
     traffic: int = 0
     into: Sequence[Contestant] = ()
+    mixed: Sequence[Contestant] = ()
 
     def _time(self, contestant: Contestant) -> float:
         return contestant.statistic(self.suite.statistic)
@@ -108,6 +115,14 @@ class Outcome:
         return min(times) / self._time(self.into[0]) if times else None
 
     @property
+    def ratio_mixed(self) -> float | None:
+        """The ratio in alternation."""
+        if not self.mixed:
+            return None
+        peer, base = map(self._time, self.mixed)
+        return peer / base
+
+    @property
     def fraction(self) -> float | None:
         """How much of the bandwidth of a plain copy the base reaches."""
         if self.time is None or not self.copies or self.traffic < SMALLEST_COPY:
@@ -133,15 +148,15 @@ class Outcome:
         return [f"{self.case.name}, {c.name}: {c.problem}" for c in ours if c.problem]
 
 
-def geometric_mean(outcomes: Iterable[Outcome], into: bool = False) -> float | None:
-    """Of the ratios of all that do not end early; `into`: of those with `out=`."""
-    ratios = _comparable(outcomes, into)
+def geometric_mean(outcomes: Iterable[Outcome], ratio: str = "ratio") -> float | None:
+    """Of the ratios of all that do not end early, by the name of the property."""
+    ratios = _comparable(outcomes, ratio)
     return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
 
 
-def _comparable(outcomes: Iterable[Outcome], into: bool = False) -> list[float]:
-    ratios = [o.ratio_into if into else o.ratio for o in outcomes if not o.ends_early]
-    return [ratio for ratio in ratios if ratio is not None]
+def _comparable(outcomes: Iterable[Outcome], ratio: str = "ratio") -> list[float]:
+    ratios = [getattr(outcome, ratio) for outcome in outcomes if not outcome.ends_early]
+    return [found for found in ratios if found is not None]
 
 
 def duration(seconds: float | None) -> str:
@@ -188,47 +203,56 @@ class Lines:
 
     def heading(self) -> str:
         """The line above the others."""
-        return self._line("case", "anydml", "best peer", "ratio", "of copy", "with out=")
+        return self._line(["case", "anydml", "best peer", "ratio", "mixed", "of copy", "with out="])
 
     def line(self, outcome: Outcome) -> str:
         """A case's line; what is wrong follows in lines of their own."""
-        first = self._line(
-            outcome.case.title,
-            duration(outcome.time),
-            _with_name(outcome, duration),
-            times(outcome.ratio),
-            outcome.share,
-            times(outcome.ratio_into),
-        )
         entered = [outcome.base, *outcome.others]
         entered += [c for c in outcome.into if c.wrong]
         wrong = [f"    {c.label}: {c.problem}" for c in entered if c.wrong]
         unable = ", ".join(c.label for c in entered if c.problem and not c.wrong)
+        first = self._line(_cells(outcome, duration))
         return "\n".join([first, *wrong, *([f"    not done by {unable}"] if unable else [])])
 
     def footing(self, outcomes: Sequence[Outcome]) -> str:
         """The geometric mean, of what does not end early."""
-        mean, into = geometric_mean(outcomes), geometric_mean(outcomes, into=True)
-        return self._line("geometric mean", "", "", times(mean), "", times(into))
+        return self._line(["geometric mean", "", "", *_means(outcomes, outcomes)])
 
-    def _line(
-        self, case: str, time: str, against: str, ratio: str, fraction: str, into: str
-    ) -> str:
-        columns = (
-            f"{case:<{self._width}}",
-            f"{time:>7}",
-            f"{against:<22}",
-            f"{ratio:>6}",
-            f"{fraction:>10}",
-            *([f"{into:>8}"] if self.suite.into else []),
+    def _line(self, cells: Sequence[str]) -> str:
+        widths = (
+            f"<{self._width}",
+            ">7",
+            "<22",
+            ">6",
+            ">6",
+            ">10",
+            ">8" if self.suite.into else "",
         )
+        columns = [f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True) if width]
         return "  ".join(columns).rstrip()
 
 
-def _with_name(outcome: Outcome, form: Callable[[float | None], str]) -> str:
-    if outcome.against is None:
-        return NONE
-    return f"{form(outcome.against_time)} ({outcome.against.name})"
+def _cells(outcome: Outcome, form: Callable[[float | None], str]) -> list[str]:
+    """A row of a table; `form` writes a time."""
+    against = outcome.against
+    return [
+        outcome.case.title,
+        form(outcome.time),
+        NONE if against is None else f"{form(outcome.against_time)} ({against.name})",
+        times(outcome.ratio),
+        times(outcome.ratio_mixed),
+        outcome.share,
+        times(outcome.ratio_into),
+    ]
+
+
+def _means(outcomes: Sequence[Outcome], complete: Sequence[Outcome]) -> list[str]:
+    """The last cells of a table's last row."""
+    ratio, mixed, into = (
+        times(geometric_mean(of, name))
+        for of, name in ((complete, "ratio"), (complete, "ratio_mixed"), (outcomes, "ratio_into"))
+    )
+    return [ratio, mixed, "", into]
 
 
 def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -239,8 +263,8 @@ def as_json(machine: dict[str, Any], outcomes: Sequence[Outcome]) -> dict[str, A
         suite.setdefault("cases", []).append(_case_json(outcome))
     for name, suite in suites.items():
         done = [o for o in outcomes if o.suite.name == name]
-        suite["geometric_mean"] = geometric_mean(done)
-        suite["geometric_mean_into"] = geometric_mean(done, into=True)
+        for what in ("", "_mixed", "_into"):
+            suite[f"geometric_mean{what}"] = geometric_mean(done, f"ratio{what}")
     return {"generated_by": "python -m benchmarks", "machine": machine, "suites": suites}
 
 
@@ -255,8 +279,10 @@ def _case_json(outcome: Outcome) -> dict[str, Any]:
         "contestants": [_contestant_json(c) for c in (outcome.base, *outcome.others)],
         "copies": [_contestant_json(c) for c in outcome.copies],
         "into": [_contestant_json(c) for c in outcome.into],
+        "mixed": [_contestant_json(c) for c in outcome.mixed],
         "compared_with": outcome.against.name if outcome.against else None,
         "ratio": outcome.ratio,
+        "ratio_mixed": outcome.ratio_mixed,
         "ratio_into": outcome.ratio_into,
         "fraction_of_copy": outcome.fraction,
         "ends_early": outcome.ends_early,
@@ -292,12 +318,14 @@ def as_markdown(
     for suite in suites.values():
         rows = [o for o in outcomes if o.suite is suite]
         blocks.append(_table(suite, rows, [o for o in complete if o.suite is suite]))
-    if not complete and any(o.fraction is not None for o in outcomes):
-        blocks.append(COPY_ON_GPU if "GPU" in machine else COPY)
-    if not complete and any(o.ratio_into is not None for o in outcomes):
-        blocks.append(INTO)
-    if not complete and any(o.ends_early for o in outcomes):
-        blocks.append(EARLY)
+    copy = COPY_ON_GPU if "GPU" in machine else COPY
+    shown = [
+        _columns([o for o in outcomes if o.suite is suite], complete) for suite in suites.values()
+    ]
+    mixed, fraction, into = map(any, zip(*(columns[4:] for columns in shown), strict=True))
+    early = not complete and any(o.ends_early for o in outcomes)
+    notes = (MIXED, mixed), (copy, fraction), (INTO, into), (EARLY, early)
+    blocks += [note for note, is_shown in notes if is_shown]
     if not complete:
         blocks.append(f"{machines.in_one_line(machine)}.")
     return "\n\n".join(blocks) + "\n"
@@ -308,34 +336,22 @@ def _table(suite: Suite, outcomes: Sequence[Outcome], complete: Sequence[Outcome
     unit, size = ("ms", 1e-3) if longest >= 1e-4 else ("µs", 1e-6)
 
     def number(seconds: float | None) -> str:
-        return NONE if seconds is None else _digits(seconds / size)
+        return "**wrong**" if seconds is None else _digits(seconds / size)
 
-    columns = [True] * 4
-    columns.append(not complete and any(o.fraction is not None for o in outcomes))
-    columns.append(not complete and any(o.ratio_into is not None for o in outcomes))
-    rows = [
-        [
-            "case",
-            f"anydml, {unit}",
-            f"best peer, {unit}",
-            "ratio",
-            "of copy bandwidth",
-            "with `out=`",
-        ],
-        ["---", *["---:"] * 5],
-    ]
-    rows += [
-        [
-            outcome.case.title,
-            "**wrong**" if outcome.time is None else number(outcome.time),
-            _with_name(outcome, number),
-            times(outcome.ratio),
-            outcome.share,
-            times(outcome.ratio_into),
-        ]
-        for outcome in outcomes
-    ]
-    mean, into = times(geometric_mean(complete or outcomes)), times(geometric_mean(outcomes, True))
+    heads = (f"anydml, {unit}", f"best peer, {unit}", "ratio", "in alternation",
+             "of copy bandwidth", "with `out=`")  # fmt: skip
+    rows = [["case", *heads], ["---", *["---:"] * 6], *(_cells(o, number) for o in outcomes)]
     of = f" of {len(_comparable(complete))} cases" if complete else ""
-    rows.append([f"**geometric mean{of}**", "", "", f"**{mean}**", "", f"**{into}**"])
+    means = [f"**{mean}**" if mean else "" for mean in _means(outcomes, complete or outcomes)]
+    rows.append([f"**geometric mean{of}**", "", "", *means])
+    columns = _columns(outcomes, complete)
     return "\n".join(f"| {' | '.join(compress(row, columns))} |" for row in rows)
+
+
+def _columns(outcomes: Sequence[Outcome], complete: Sequence[Outcome]) -> list[bool]:
+    """Which columns the table of a suite has."""
+    mixed, fraction, into = (
+        any(getattr(o, name) is not None for o in outcomes)
+        for name in ("ratio_mixed", "fraction", "ratio_into")
+    )
+    return [True] * 4 + [mixed, fraction and not complete, into and not complete]

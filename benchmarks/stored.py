@@ -51,9 +51,10 @@ def _outcome(suite: Suite, record: Mapping[str, Any]) -> Outcome:
     recipe = getattr(recipes, record["operation"])
     case = Case(record["name"], record["title"], recipe, record["parameters"])
     base, *others = map(_contestant, record["contestants"])
-    copies = [*map(_contestant, record["copies"])]
-    into = [*map(_contestant, record.get("into", ()))]
-    return Outcome(suite, case, base, others, copies, record["bytes"], into)
+    copies, into, mixed = (
+        [*map(_contestant, record.get(name, ()))] for name in ("copies", "into", "mixed")
+    )
+    return Outcome(suite, case, base, others, copies, record["bytes"], into, mixed)
 
 
 def _contestant(record: Mapping[str, Any]) -> Contestant:

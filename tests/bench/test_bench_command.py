@@ -88,10 +88,15 @@ def test_a_folder_that_is_not_there_is_told_before_anything_is_measured(tmp_path
 
 
 @pytest.mark.filterwarnings("ignore")  # what peers warn of
-def test_beside_a_peer(small_sizes):
-    output = run("scatter/16M-from-1M", *QUICK)
+def test_beside_a_peer(small_sizes, tmp_path):
+    file = tmp_path / "times.json"
+    output = run("scatter/16M-from-1M", *QUICK, "--json", str(file))
     assert output.exit_code == 0, output.output
     assert "NumPy" in output.stdout
+    (case,) = json.loads(file.read_bytes())["suites"]["table"]["cases"]
+    assert [c["name"] for c in case["mixed"]] == [case["compared_with"], "anydml"]
+    assert [c["samples"] for c in case["mixed"]] == [3, 3]
+    assert case["ratio_mixed"] > 0
 
 
 def test_a_wrong_result_of_this_library_fails(small_sizes, monkeypatch):

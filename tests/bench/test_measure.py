@@ -32,6 +32,14 @@ def test_contestants_alternate():
     assert all(0.003 <= s < 1 for c in contestants for s in c.samples)
 
 
+def test_calls_alternate_directly_where_nobody_is_alone():
+    order = []
+    contestants = [Contestant(name, call=lambda name=name: order.append(name)) for name in "AB"]
+    take_turns(contestants, Budget(runs=4, seconds=10), alone=False)
+    assert "".join(order) == "AB" * 4
+    assert [len(c.samples) for c in contestants] == [4, 4]
+
+
 def test_a_slow_contestant_gets_the_fewest_turns_and_others_more():
     slow = Contestant("slow", call=lambda: time.sleep(0.01))
     fast = Contestant("quick", call=lambda: time.sleep(0.001))

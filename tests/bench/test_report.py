@@ -150,6 +150,26 @@ def test_ratio_where_results_go_into_arrays_that_are_there():
     assert stored.outcomes_in(document)[0].ratio_into == pytest.approx(3)
 
 
+def test_the_ratio_in_alternation():
+    mixed = [contestant("JAX", 0.003), contestant("anydml", 0.002)]
+    output = replace(outcome(), mixed=mixed)
+    assert output.ratio_mixed == pytest.approx(1.5)
+    assert outcome().ratio_mixed is None
+    described = machine.describe([])
+    text = report.as_markdown(described, [output, outcome()])
+    assert "| 2.00 × | 1.50 × | 50 % |\n" in text
+    assert "| 2.00 × | – | 50 % |\n" in text
+    assert "**geometric mean** |  |  | **2.00 ×** | **1.50 ×** |  |" in text
+    assert report.MIXED in text
+    assert report.MIXED not in report.as_markdown(described, [outcome()])
+    # The README's choice of rows has it as well, with the mean of all.
+    assert "| 2.00 × | 1.50 × |\n" in report.as_markdown(described, [output], [output])
+    assert "2.00 ×  1.50 ×" in report.Lines(SUITES["table"], [CASE]).line(output)
+    document = json.loads(json.dumps(report.as_json({"threads": 1}, [output])))
+    assert document["suites"]["table"]["geometric_mean_mixed"] == pytest.approx(1.5)
+    assert stored.outcomes_in(document)[0].ratio_mixed == pytest.approx(1.5)
+
+
 def test_short_calls_are_told_in_microseconds():
     output = outcome("small", base=contestant("anydml", 1.5e-6), others=[contestant("NumPy", 3e-6)])
     assert "| 1.50 | 3.00 (NumPy) | 2.00 × |" in report.as_markdown(machine.describe([]), [output])
