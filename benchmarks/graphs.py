@@ -18,11 +18,10 @@ import numpy as np
 
 import anydml as dml
 from anydml.devices.threads import get_num_threads
-from benchmarks import layers, machine
+from benchmarks import machine
 from benchmarks.jobs import Array
-from benchmarks.layers import CASES
 from benchmarks.measure import Budget, Contestant, PlainCopy, settle, take_turns
-from benchmarks.networks import NETWORKS, SIZES, Close, contestants, session
+from benchmarks.networks import CASES, contestants, session
 
 ELEMENTS: Final = 16 * 2**20
 LOW, HIGH = -1.0, 2.0
@@ -62,25 +61,6 @@ def eager(x: Any, y: Any, clip: Callable[..., Any], relu: Callable[..., Any]) ->
     return relu((value - y) * x) + y - x
 
 
-def onnx_session(sizes: tuple[int, ...], threads: int) -> Any:
-    """The chain in ONNX Runtime."""
-    from onnx import helper, numpy_helper
-
-    steps = [
-        ("Mul", "x y", "a"), ("Add", "a x", "b"), ("Clip", "b low high", "c"),
-        ("Sub", "c y", "d"), ("Mul", "d x", "e"), ("Relu", "e", "f"), ("Add", "f y", "g"),
-        ("Sub", "g x", "z"),
-    ]  # fmt: skip
-    nodes = [
-        helper.make_node(kind, inputs.split(), [output_name]) for kind, inputs, output_name in steps
-    ]
-    bounds = [
-        numpy_helper.from_array(np.array(value, np.float32), name)
-        for name, value in (("low", LOW), ("high", HIGH))
-    ]
-    return session(nodes, ["x", "y"], "z", sizes, bounds, threads)
-
-
 def on_arrays(sizes: tuple[int, ...], threads: int) -> tuple[list[Contestant], Expected]:
     """Everybody who can compute the chain, and what comes out."""
     rng = np.random.default_rng(0)
@@ -113,7 +93,7 @@ def on_arrays(sizes: tuple[int, ...], threads: int) -> tuple[list[Contestant], E
             Contestant("PyTorch", "", lambda: eager(tx, ty, torch.clip, torch.relu), single)
         )
     if find_spec("onnxruntime") and find_spec("onnx"):
-        onnx = onnx_session(sizes, threads)
+        onnx = session(dml.to_onnx(desc), threads)
         found.append(
             Contestant("ONNX Runtime", "", lambda: onnx.run(None, {"x": x, "y": y})[0], single)
         )
@@ -137,12 +117,10 @@ def lines(budget: Budget) -> Iterator[str]:
     """The results, a table for each case."""
     threads = get_num_threads()
     copies = PlainCopy(threads)
-    cases: tuple[tuple[str, tuple[list[Contestant], Expected | Close], bool], ...] = (
-        ("eight elementwise operations, 16 M floats", on_arrays((ELEMENTS,), threads), True),
-        *((network.__name__, contestants(network, SIZES, threads), False) for network in NETWORKS),
-        *((title, layers.contestants(title, threads), False) for title in CASES),
-    )
-    for title, (found, expected), copied in cases:
+    networks = CASES if find_spec("onnx") else {}
+    for title in ("eight elementwise operations, 16 M floats", *networks):
+        copied = title not in networks
+        found, expected = on_arrays((ELEMENTS,), threads) if copied else contestants(title, threads)
         for contestant in found:
             contestant.pass_gate(expected)  # type: ignore[arg-type]  # a gate of another job
         peers = copies.contestants(2 * expected.result.nbytes)[:1] if copied else []
