@@ -81,7 +81,7 @@ def command(
     json_file: Path | None,
     markdown_file: Path | None,
 ) -> None:
-    """Compare anydml with NumPy, PyTorch, ONNX Runtime and JAX, if installed.
+    """Compare anydml with NumPy, PyTorch, ONNX Runtime, OpenVINO and JAX, if installed.
 
     Contestants take turns in one process on the same inputs. Every result is checked first, and a
     wrong one gets no time. CASE is a name or a pattern like 'top_k/*'; all cases by default.
@@ -158,7 +158,8 @@ def _measured(
     threads = get_num_threads()
     place = _place(device, threads)
     contenders = place.peers(threads) if with_peers else []
-    described = machine.describe(contenders)
+    missing = peers.missing() if with_peers and device == "cpu" else []
+    described = machine.describe(contenders, missing)
     if device != "cpu":
         described["GPU"] = place.describe()
     print(machine.in_one_line(described))

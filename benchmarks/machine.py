@@ -18,8 +18,8 @@ from benchmarks.peers import Peer
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
-def describe(peers: Iterable[Peer]) -> dict[str, Any]:
-    """Machine, versions, threads and date, for every output."""
+def describe(peers: Iterable[Peer], missing: Iterable[str] = ()) -> dict[str, Any]:
+    """Machine, versions, threads and date, for every output; `missing` are other peers."""
     versions = {"anydml": dml.__version__, "Python": platform.python_version()}
     versions["NumPy"] = np.__version__
     versions |= {peer.name: str(peer.version) for peer in peers}
@@ -32,6 +32,7 @@ def describe(peers: Iterable[Peer]) -> dict[str, Any]:
         "instruction set": LEVEL,
         "threads": dml.get_num_threads(),
         "versions": versions,
+        "not installed": [*missing],
     }
 
 
@@ -39,6 +40,8 @@ def in_one_line(machine: dict[str, Any]) -> str:
     """The description as a sentence for people."""
     caches_ = ", ".join(f"{size} {name}" for name, size in machine["caches"].items())
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    if missing := machine.get("not installed"):
+        versions += f" (not installed: {', '.join(missing)})"
     return (
         (f"{machine['GPU']}; " if "GPU" in machine else "")
         + f"{machine['processor']}, {machine['cores']} cores"

@@ -16,7 +16,9 @@ import numpy as np
 from benchmarks.gate import Gate, Results
 
 FEWEST: Final = 3
-"""Runs that even the slowest contestant gets."""
+"""Runs that even a slow contestant gets."""
+LONGEST: Final = 2.0
+"""Seconds of a call that is timed once only."""
 _SETTLE: Final = 0.02  # the threads of some peers spin for fifteen milliseconds
 _SAMPLE: Final = 0.0005
 _PARALLEL_COPY: Final = 2**20
@@ -103,7 +105,7 @@ def take_turns(contestants: Sequence[Contestant], budget: Budget, alone: bool = 
     A turn starts with an untimed call, so that threads that the previous contestant left spinning,
     and its data in the caches, do not count. If not `alone`, each turn is one call, directly after
     the previous contestant's. Results are freed outside the timed part. A contestant that has used
-    up the budget is skipped, but each gets at least `FEWEST` turns.
+    up the budget is skipped, but each gets at least `FEWEST` turns, or one of more than `LONGEST`.
     """
     candidates = [c for c in contestants if not c.problem]
     used = dict.fromkeys(map(id, candidates), 0.0)
@@ -118,7 +120,7 @@ def take_turns(contestants: Sequence[Contestant], budget: Budget, alone: bool = 
             candidates = [
                 c
                 for c in candidates
-                if len(c.samples) < FEWEST
+                if (len(c.samples) < FEWEST and c.samples[-1] < LONGEST)
                 or (len(c.samples) < budget.runs and used[id(c)] < budget.seconds)
             ]
     finally:

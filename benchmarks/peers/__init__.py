@@ -1,6 +1,6 @@
 """The peers: what else a Python user can call for the same jobs.
 
-Each has a module here that imports it, and is left out when it is not installed. A peer names the
+Each has a module here, which imports it when it is made. A peer names the
 ways in which it can do a job; all of them run, and the best one counts. Inputs are turned into its
 own arrays beforehand, outputs are allocated by the call, threads are as many as this library's.
 """
@@ -14,7 +14,10 @@ from typing import Final
 
 from benchmarks.peers._peer import Peer
 
-_PEERS: Final = {"numpy": "NumPy", "torch": "PyTorch", "onnxruntime": "ONNXRuntime", "jax": "JAX"}
+_PEERS: Final = {
+    "numpy": "NumPy", "torch": "PyTorch", "onnxruntime": "ONNXRuntime", "openvino": "OpenVINO",
+    "jax": "JAX",
+}  # fmt: skip
 """Module that must be installed (the peer's module here has the same name), and class."""
 
 _NEEDED: Final = {"onnxruntime": ("onnx",)}
@@ -23,12 +26,21 @@ _NEEDED: Final = {"onnxruntime": ("onnx",)}
 
 def installed(threads: int, only: Iterable[str] = tuple(_PEERS)) -> list[Peer]:
     """The installed peers, set to this many threads."""
-    found = []
-    for module in only:
-        if all(find_spec(name) for name in (module, *_NEEDED.get(module, ()))):
-            peer: type[Peer] = getattr(import_module(f"benchmarks.peers.{module}"), _PEERS[module])
-            found.append(peer(threads))
+    return [_class(module)(threads) for module in only if _is_installed(module)]
+
+
+def missing() -> list[str]:
+    """The names of the peers that are not installed."""
+    return [_class(module).name for module in _PEERS if not _is_installed(module)]
+
+
+def _class(module: str) -> type[Peer]:
+    found: type[Peer] = getattr(import_module(f"benchmarks.peers.{module}"), _PEERS[module])
     return found
 
 
-__all__ = ["Peer", "installed"]
+def _is_installed(module: str) -> bool:
+    return all(find_spec(name) for name in (module, *_NEEDED.get(module, ())))
+
+
+__all__ = ["Peer", "installed", "missing"]

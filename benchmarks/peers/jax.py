@@ -37,8 +37,10 @@ class JAX(Peer):
         return lambda: wait(run(*arrays))
 
     def top_k(self, x: Any, k: int, axis: int, largest: bool) -> Ways:
-        """It knows the largest along the last axis only."""
-        jnp, top_k = self.jax.numpy, self.jax.lax.top_k
+        """By ``jnp.top_k`` where it has that; `lax` knows the largest along the last axis only."""
+        jnp, top_k, mode = self.jax.numpy, self.jax.lax.top_k, "largest" if largest else "smallest"
+        if hasattr(jnp, "top_k"):
+            yield "top_k", self._compiled(lambda x: jnp.top_k(x, k, axis=axis, mode=mode), x)
         if not largest:
             return
 

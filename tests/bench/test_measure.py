@@ -48,6 +48,13 @@ def test_a_slow_contestant_gets_the_fewest_turns_and_others_more():
     assert FEWEST < len(fast.samples) <= 8
 
 
+def test_a_very_slow_contestant_gets_one_turn(monkeypatch):
+    monkeypatch.setattr(measure, "LONGEST", 0.01)
+    slow = Contestant("slow", call=lambda: time.sleep(0.011))
+    take_turns([slow], Budget(runs=8, seconds=0))
+    assert len(slow.samples) == 1
+
+
 def test_short_calls_are_timed_many_at_a_time():
     calls = 0
 

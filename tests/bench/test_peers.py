@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 from small_cases import shrunk
 
-from benchmarks import peers
+from benchmarks import machine, peers
 from benchmarks.cases import table
 from benchmarks.gate import Gate
 from benchmarks.jobs import Job
 
-MODULES = ("numpy", "torch", "onnxruntime", "jax")
+MODULES = ("numpy", "torch", "onnxruntime", "openvino", "jax")
+
+
+_INTO = {"NumPy": 6, "PyTorch": 9, "ONNX Runtime": 8, "OpenVINO": 8, "JAX": 0}
+"""The operations that a peer does in arrays that are there."""
 
 
 @pytest.fixture(scope="module", params=MODULES)
@@ -61,7 +65,7 @@ def test_its_results_are_right_in_arrays_that_are_there(peer):
             assert not contestant.wrong, (case.name, contestant.label, contestant.problem)
             if not contestant.problem:
                 done.add(job.operation)
-    assert len(done) == {"NumPy": 6, "PyTorch": 9, "ONNX Runtime": 8, "JAX": 0}[peer.name], done
+    assert len(done) == _INTO[peer.name], done
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -86,8 +90,21 @@ def test_a_refusal_is_told():
     assert numpy.contestants(job)[0].problem.startswith("refused")
 
 
-def test_what_is_not_installed_is_left_out(monkeypatch):
+def test_what_is_not_installed_is_left_out_and_named(monkeypatch):
     monkeypatch.setattr(
         peers, "find_spec", lambda name: None if name == "onnx" else find_spec(name)
     )
     assert [peer.name for peer in peers.installed(1, only=("numpy", "onnxruntime"))] == ["NumPy"]
+    assert "ONNX Runtime" in peers.missing()
+    text = machine.in_one_line(machine.describe([], peers.missing()))
+    assert f"(not installed: {', '.join(peers.missing())})" in text
+    assert "not installed" not in machine.in_one_line(machine.describe([]))
+
+
+def test_the_newest_jax_selects_the_smallest_too():
+    jax = pytest.importorskip("jax")
+    (peer,) = peers.installed(1, only=("jax",))
+    x = np.array([3, 1, 2], np.float32)
+    job = Job("top_k", (x,), {"k": 2, "axis": 0, "largest": False})
+    ways = [contestant.how for contestant in peer.contestants(job)]
+    assert ways == ["top_k"] * hasattr(jax.numpy, "top_k")
