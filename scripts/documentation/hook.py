@@ -3,7 +3,9 @@
 The pages are those of the operators, the API reference and the pictures of both and of the front
 page. In the other pages, an operator's name as code (`TOP_K1`) becomes a link to its page, and
 `anydml ops` one to the list of all; in the repository, where these pages are not, neither is one.
-The first paragraph of a page describes it to search engines.
+Addresses are those of `pyproject.toml`: the site's own, that of the repository (with a link to edit
+each page), and those that a page names as "`NAME` under `[project.urls]` in `pyproject.toml`". The
+first paragraph of a page describes it to search engines.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ sys.path.insert(0, str(ROOT))
 
 from anydml import __version__  # noqa: E402  # after the path
 from anydml.ops._registry import OPERATORS  # noqa: E402
+from scripts.addresses import addresses  # noqa: E402
 from scripts.documentation import api, front_page, operators  # noqa: E402
 
 _FENCED = re.compile(r"^( *)(```|~~~).*?^\1\2$|^#.*?$", re.DOTALL | re.MULTILINE)
 _SEE_ALSO = re.compile(r"(?<=<summary>See Also</summary>\n  <p>).*?(?=</p>)", re.DOTALL)
 _SOURCE = re.compile(r"(?<=<p>From )<code>(\w+)</code>(?=, <code>DML_)")
+_ADDRESS = re.compile(r"`(\w+)` under `\[project\.urls\]` in `pyproject\.toml`")
 _CODE = re.compile(r"(?<![`\[])`(anydml ops|[A-Z][A-Z0-9_]+)`(?![`\]])")
 
 
@@ -59,8 +63,14 @@ def linked(markdown: str, path: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Add the version, and fill the sections of the navigation whose pages are made."""
+    """Add the version and the addresses, and fill the navigation's sections of made pages."""
     config.site_name = f"{config.site_name} {__version__}"
+    known = addresses()
+    if site := known.get("Documentation"):
+        config.site_url = f"{site}/"
+    if repository := known.get("Repository"):
+        config.repo_url, config.repo_name = repository, repository.rpartition("/")[2]
+        config.edit_uri = "edit/main/docs/"
     made = {"Operators": operators.menu(), "API reference": api.menu()}
     config.nav = [
         {title: made.get(title, entry) for title, entry in section.items()}
@@ -89,6 +99,8 @@ def description_of(markdown: str, longest: int = 200) -> str:
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Describe the page, and add links to the operators' pages, but not to these themselves."""
     path = page.file.src_uri
+    known = addresses()
+    markdown = _ADDRESS.sub(lambda match: known.get(match[1], "an address not yet set"), markdown)
     page.meta.setdefault("description", description_of(markdown))
     return markdown if path.startswith(("operators/", "api/")) else linked(markdown, path)
 

@@ -21,10 +21,14 @@ def test_the_readme_has_no_link_that_works_only_in_the_repository():
     settings = CONFIGURATION["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
     text = (ROOT / settings["fragments"][0]["path"]).read_text()
     assert re.search(r"\]\((?!https?:)", text)
+    assert "pip install '.[" in text
     for substitution in settings["substitutions"]:
         text = re.sub(substitution["pattern"], substitution["replacement"], text)
     assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
     assert "Guides: fix an E_INVALIDARG, also in C++" in text
+    assert re.findall(r"pip install '?\.\S*", text) == ["pip install '.[test]'"]  # in a clone
+    assert "pip install 'anydml[onnxruntime]'" in text
+    assert "pip install anydml && anydml run" in text
 
 
 def test_the_licences_of_what_is_linked_statically_are_there():
@@ -44,11 +48,6 @@ def test_the_notices_have_the_licence_of_the_installed_nanobind():
         pytest.skip("nanobind is not installed")
     (licence,) = (path for path in distribution.files if path.name == "LICENSE")
     assert licence.read_text().strip() in (ROOT / "THIRD_PARTY_NOTICES").read_text()
-
-
-def test_no_address_is_invented():
-    assert PROJECT["authors"] == [{"name": "anydml contributors"}]
-    assert "urls" not in PROJECT
 
 
 def test_every_level_is_built_unless_asked_otherwise():
