@@ -180,15 +180,27 @@ def test_without_the_library(monkeypatch, capsys):
 
 
 def test_labels_that_differ_are_at_their_arrows():
-    """Those of a box's lines are once below the box where all are the same."""
+    """Those of a box's lines are once below the box where all are the same; no line is hidden."""
     boxes = [Box(name, "KIND") for name in "abcd"]
     lines = [Line(0, 1, ("one",)), Line(0, 2, ("two",)), Line(1, 3, ("three",)), Line(2, 3)]
     root = ElementTree.fromstring(draw_boxes("picture", boxes, lines))
     at = {item.text: (int(item.get("x")), int(item.get("y"))) for item in root.iter(f"{SVG}text")}
-    assert (at["one"][0], at["two"][0]) == (at["b"][0], at["c"][0])
+    beside = _layers._BESIDE
+    assert (at["one"][0], at["two"][0]) == (at["b"][0] + beside, at["c"][0] + beside)
     assert at["a"][1] < at["one"][1] == at["two"][1] < at["b"][1]
-    assert at["three"][0] == at["b"][0]
+    assert at["three"][0] == at["b"][0] + beside
     assert at["three"][1] - at["b"][1] < at["d"][1] - at["three"][1]  # nearer to where it begins
+
+
+def test_the_longest_labels_are_within_the_picture():
+    boxes = [Box("a", "KIND"), Box("b", "KIND")]
+    root = ElementTree.fromstring(draw_boxes("picture", boxes, [Line(0, 1, ("M" * 99,))]))
+    group = next(root.iter(f"{SVG}g"))
+    shift = float(re.search(r"translate\(([\d.]+)", group.get("transform"))[1])
+    (label,) = (item for item in root.iter(f"{SVG}text") if "M" in item.text)
+    assert label.get("text-anchor") == "start"
+    end = shift + int(label.get("x")) + 7.3 * len(label.text)
+    assert end < float(root.get("width"))
 
 
 def test_boxes_are_below_what_they_read_from():

@@ -40,6 +40,8 @@ _PROBLEM_LETTERS: Final = 300
 _MOST_LABELS: Final = 3
 _LABEL_LETTERS: Final = 26
 _LETTER: Final = 7.3
+_BESIDE: Final = 6
+"""From a line to its label."""
 """The width of one."""
 
 
@@ -174,7 +176,8 @@ def draw_boxes(
     centres, bends = _placed(layers, lines)
     xs = [x for x, _ in itertools.chain(centres, *bends)] or [0.0]
     left = min(xs) - _STEP[0] / 2
-    width = max(xs) + _STEP[0] / 2 - left
+    letters = max((min(len(" ".join(line.labels)), _LABEL_LETTERS) for line in lines), default=0)
+    width = max(xs) + max(_STEP[0] / 2, _LETTER * letters + 2 * _BESIDE) - left
     top = _BOX[1] / 2 + _MARGIN
     height = max((y for _, y in centres), default=0.0) + 2 * top
     drawn = [_line(line, centres, via) for line, via in zip(lines, bends, strict=True)]
@@ -316,7 +319,7 @@ def _line(line: Line, centres: Sequence[_Point], via: Sequence[_Point]) -> str:
 
 
 def _labels(lines: Sequence[Line], centres: Sequence[_Point]) -> Iterator[str]:
-    """The labels of lines, below the box that they leave, once for all of its lines.
+    """The labels beside lines, below the box that they leave, once for all of its lines.
 
     Where they differ, each is at the arrow of its line, if no other line ends there.
     """
@@ -337,14 +340,11 @@ def _labels(lines: Sequence[Line], centres: Sequence[_Point]) -> Iterator[str]:
         if len(rows) > _MOST_LABELS:
             rows[_MOST_LABELS - 1 :] = [f"and {len(rows) - _MOST_LABELS + 1} more"]
         for i, row in enumerate(rows):
-            yield _label(row, x, y + _BOX[1] / 2 + 14 * (i + 1))
+            yield _label(row, x, y + _BOX[1] / 2 + 14 * (i + 1) + 1)
 
 
 def _label(words: str, x: float, y: float) -> str:
-    words = shortened(words, _LABEL_LETTERS)
-    width = _LETTER * len(words) + 6
     return (
-        f'<rect class="paper" x="{x - width / 2:.0f}" y="{y - 11:.0f}" '
-        f'width="{width:.0f}" height="14"/>'
-        f'<text class="muted" x="{x:.0f}" y="{y:.0f}">{text(words)}</text>'
+        f'<text class="muted halo" text-anchor="start" x="{x + _BESIDE:.0f}" y="{y:.0f}">'
+        f"{text(shortened(words, _LABEL_LETTERS))}</text>"
     )

@@ -15,6 +15,7 @@ _RULES: Final = {
     "paper": ("fill:{}", "#ffffff", "#161b22"),
     "ink": ("fill:{}", "#1f2328", "#e9edf2"),
     "muted": ("fill:{}", "#59636e", "#9aa4af"),
+    "halo": ("stroke:{};stroke-width:3;paint-order:stroke", "#ffffff", "#161b22"),
     "line": ("fill:none;stroke:{}", "#59636e", "#9aa4af"),
     "tip": ("fill:{}", "#59636e", "#9aa4af"),
     "cell": ("stroke:{};stroke-width:1", "#8c959f", "#656d76"),
