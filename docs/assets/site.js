@@ -29,7 +29,7 @@ for (const table of tables) {
 
 function fitTables() {
   for (const table of tables) {
-    const around = table.closest("details, .md-content__inner");
+    const around = table.closest("details, .cards > div, .md-content__inner");
     const { paddingLeft, paddingRight } = getComputedStyle(around);
     const width = around.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
     const fits = () => table.scrollWidth + 2 <= width;  // with its borders
@@ -43,3 +43,28 @@ function fitTables() {
 fitTables();
 window.addEventListener("resize", fitTables);
 document.addEventListener("toggle", fitTables, true);  // a table in closed details has no width
+
+// The filter of the list of operators: rows that have every word, also in the operator's other names,
+// and the sections with such rows.
+for (const place of document.querySelectorAll("div.filter")) {
+  const filter = document.createElement("input");
+  filter.type = "search";
+  filter.placeholder = filter.ariaLabel = "Filter, also by names of ONNX";
+  place.append(filter);
+  const sections = [];
+  for (let next = place.nextElementSibling; next; next = next.nextElementSibling) {
+    if (next.tagName === "H2") sections.push([]);
+    sections.at(-1)?.push(next);
+  }
+  filter.addEventListener("input", () => {
+    const words = filter.value.toLowerCase().split(/\s+/);
+    for (const section of sections) {
+      const rows = section.flatMap(part => [...part.querySelectorAll("tbody tr")]);
+      for (const row of rows) {
+        row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word));
+      }
+      const found = rows.some(row => !row.hidden) || !filter.value;
+      for (const part of section) part.hidden = !found;
+    }
+  });
+}

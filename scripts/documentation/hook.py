@@ -102,6 +102,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     known = addresses()
     markdown = _ADDRESS.sub(lambda match: known.get(match[1], "an address not yet set"), markdown)
     page.meta.setdefault("description", description_of(markdown))
+    if path.startswith("api/"):  # guides have some of these titles, too
+        page.meta.setdefault("title", f"{page.title}, API reference")
     return markdown if path.startswith(("operators/", "api/")) else linked(markdown, path)
 
 

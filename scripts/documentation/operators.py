@@ -86,12 +86,15 @@ def _index() -> str:
         f"anydml has {count} of DirectML's {len(PAGES)} operators. The first column has the "
         "operator and its descriptor class, the second one the feature level that introduced it.",
         "",
+        '<div class="filter"></div>',  # site.js has it
+        "",
     ]
     for family, modules_of in families().items():
         lines += [f"## {family.title}", "", family.introduction, ""]
         lines += ["| operator | since | what it does |", "|---|---|---|"]
         lines += [
-            f"| [{kind.NAME}]({place_of(kind)})<br>`{kind.__name__}` "
+            f"| [{kind.NAME}]({place_of(kind)})<br>`{kind.__name__}`"
+            f"<span hidden> {kind.ALSO_KNOWN_AS}</span> "
             f"| {kind.SUPPORT[0].level} | {_summary(kind)} |"
             for kinds in modules_of
             for kind in kinds

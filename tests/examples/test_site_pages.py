@@ -50,6 +50,7 @@ def test_every_operator_is_in_the_menu_and_the_index():
     menu = str(operators.menu())
     for kind in OPERATORS.values():
         assert f"[{kind.NAME}]({operators.place_of(kind)})" in PAGES["index.md"]
+        assert f" {kind.ALSO_KNOWN_AS}</span>" in PAGES["index.md"]  # for its filter
         assert f"'operators/{operators.page_of(kind)}'" in menu
     assert len(re.findall(r"'operators/", menu)) == len(PAGES)
 

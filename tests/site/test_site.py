@@ -9,6 +9,7 @@ import functools
 import http.server
 import json
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,11 @@ SEARCHES = {  # what somebody looks for, and a page that one of the first result
     "groupby": "guides/group-by/",
     "80070057": "guides/e-invalidarg/",
     "convolution": "operators/convolution/",
+}
+FILTERS = {  # in the list of operators, and what stays
+    "torch.topk": {"TOP_K", "TOP_K1"},
+    "gather nd1": {"GATHER_ND1"},
+    "no such operator": set(),
 }
 SECONDS = 600
 
@@ -90,7 +96,8 @@ def seen(site, tmp_path_factory):
     handler = functools.partial(Handler, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        task = json.dumps({"pages": pages, "widths": WIDTHS, "searches": [*SEARCHES]})
+        task = {"pages": pages, "widths": WIDTHS, "searches": [*SEARCHES], "filters": [*FILTERS]}
+        task = json.dumps(task)
         (site / "task.json").write_text(task)
         profile = tmp_path_factory.mktemp("profile")
         command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
@@ -162,3 +169,16 @@ def test_links_lead_to_pages_and_places(seen, site):
 def test_search_finds(seen, word):
     results = [urlsplit(link).path for link in seen["searches"][word]]
     assert f"/{SEARCHES[word]}" in results[:5], results
+
+
+def test_the_list_of_operators_has_a_filter(seen):
+    for filtered in seen["filters"]:  # at each width
+        assert len(filtered["found"].pop("")) == filtered["all"] > 150
+        assert {text: {*names} for text, names in filtered["found"].items()} == FILTERS
+
+
+def test_titles_of_pages_differ(site):
+    titles = [
+        re.search("<title>(.*?)</title>", path.read_text())[1] for path in site.rglob("index.html")
+    ]
+    assert len({*titles}) == len(titles) > 50
