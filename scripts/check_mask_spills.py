@@ -6,7 +6,7 @@
 GCC 12 stores a spilled AVX-512 mask with the width of the mask, and may read the slot back as the
 wider number that the program made of it: the upper bytes are whatever was there. From every store
 of a mask on the stack the code is followed, over all its branches, until the slot is stored anew;
-a wider read of it is reported with its address. See native/cpu/runtime/mask.hpp.
+a wider read of it is reported with its address. See native/runtime/cpu/mask.hpp.
 
 Exit status 0, 1 when such a place was found, 2 when nothing could be disassembled.
 """

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "../../native/tests/scatter_reference.hpp"
+#include "tests/scatter_reference.hpp"
 
 namespace anydml::fuzz {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../../native/cpu/runtime/memory.hpp"
+#include "runtime/cpu/memory.hpp"
 
 namespace anydml {
 

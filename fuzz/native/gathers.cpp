@@ -1,8 +1,8 @@
 // GATHER, GATHER_ELEMENTS and GATHER_ND against every element's place, computed on its own.
 #include <cstring>
 
-#include "../../native/cpu/gather/gather_elements.hpp"
 #include "case.hpp"
+#include "gather/cpu/gather_elements.hpp"
 
 namespace anydml::fuzz {
 namespace {

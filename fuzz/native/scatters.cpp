@@ -1,9 +1,9 @@
 // SCATTER and SCATTER_ND against one loop over the updates, by every algorithm.
 #include <cstring>
 
-#include "../../native/cpu/scatter/scatter.hpp"
-#include "../../native/cpu/scatter/scatter_nd.hpp"
 #include "case.hpp"
+#include "scatter/cpu/scatter.hpp"
+#include "scatter/cpu/scatter_nd.hpp"
 
 namespace anydml::fuzz {
 namespace {

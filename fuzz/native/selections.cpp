@@ -3,9 +3,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "../../native/cpu/nonzero/nonzero.hpp"
-#include "../../native/cpu/top_k/top_k.hpp"
 #include "case.hpp"
+#include "nonzero/cpu/nonzero.hpp"
+#include "top_k/cpu/top_k.hpp"
 
 namespace anydml::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // SPLIT, JOIN and the copy that they and others stand on, against element by element.
-#include "../../native/cpu/slabs/slabs.hpp"
+#include "moving/cpu/slabs.hpp"
 
 #include <cstring>
 

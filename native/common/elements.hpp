@@ -4,8 +4,8 @@
 // Plain C++ without the standard library, so that a run-time GPU compiler takes it too.
 #pragma once
 
-#include "order.hpp"
-#include "types.hpp"
+#include "common/order.hpp"
+#include "common/types.hpp"
 
 namespace anydml {
 

@@ -2,8 +2,8 @@
 // count from the end, anything else outside the axis is out of range.
 #pragma once
 
-#include "order.hpp"
-#include "types.hpp"
+#include "common/order.hpp"
+#include "common/types.hpp"
 
 namespace anydml {
 

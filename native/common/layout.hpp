@@ -15,7 +15,7 @@
 
 #include <utility>
 
-#include "order.hpp"
+#include "common/order.hpp"
 
 namespace anydml {
 

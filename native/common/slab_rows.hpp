@@ -1,7 +1,7 @@
 // How the whole and the parts of a split or a join lie in memory.
 #pragma once
 
-#include "layout.hpp"
+#include "common/layout.hpp"
 
 namespace anydml {
 

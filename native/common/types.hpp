@@ -8,22 +8,22 @@ namespace anydml {
 enum class DataType : int {
   unknown = 0,  // moved only: any type whose element size is 1, 2, 4, 8 or 16
 #define ANYDML_ELEMENT_TYPE(name, number, ...) name = number,
-#include "types.def"
+#include "common/types.def"
 };
 
 enum class PaddingMode {
 #define ANYDML_PADDING_MODE(name) name,
-#include "modes.def"
+#include "common/modes.def"
 };
 
 enum class OutOfRange {
 #define ANYDML_INDEX_MODE(name) name,
-#include "modes.def"
+#include "common/modes.def"
 };
 
 enum class Reduction {
 #define ANYDML_REDUCTION(name, synonym) name,
-#include "modes.def"
+#include "common/modes.def"
 };
 
 struct TypeFacts {
@@ -41,12 +41,12 @@ struct TypeFacts {
 constexpr TypeFacts kElementTypes[] = {
 #define ANYDML_ELEMENT_TYPE(name, number, ...) {#name, DataType::name, __VA_ARGS__},
 #define ANYDML_MOVED_TYPE(name, ...) {#name, DataType::unknown, __VA_ARGS__},
-#include "types.def"
+#include "common/types.def"
 };
 
 constexpr DataType kIndexTypes[] = {
 #define ANYDML_INDEX_TYPE(name) DataType::name,
-#include "types.def"
+#include "common/types.def"
 };
 
 constexpr TypeFacts facts_of(DataType type) {
@@ -62,7 +62,7 @@ constexpr bool is_kind(DataType type, char expected) {
 #define ANYDML_ELEMENT_TYPE(name, number, bytes, kind, ...) \
   case DataType::name:                                      \
     return kind == expected;
-#include "types.def"
+#include "common/types.def"
     default:
       return false;
   }
@@ -75,7 +75,7 @@ constexpr bool is_integer_type(DataType type) { return is_kind(type, 'i') || is_
 constexpr bool is_index_type(DataType type) {
   switch (type) {
 #define ANYDML_INDEX_TYPE(name) case DataType::name:
-#include "types.def"
+#include "common/types.def"
     return true;
     default:
       return false;

@@ -26,8 +26,8 @@
 #include <iterator>
 #include <memory>
 
-#include "../cuda/host/compiler.hpp"
 #include "arguments.hpp"
+#include "runtime/cuda/compiler.hpp"
 
 namespace nb = nanobind;
 

@@ -1,4 +1,4 @@
-// Chains of elementwise operations on NumPy's arrays (native/cpu/kernels/chain.cpp).
+// Chains of elementwise operations on NumPy's arrays (native/elements/cpu/chain.cpp).
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -33,7 +33,7 @@ bool chain(const nb::tuple& arrays, const std::vector<Int>& numbers, int threads
 std::vector<std::string> chain_operations() {
   return {
 #define ANYDML_OPERATION(name, value) #name,
-#include "../common/chain.def"
+#include "common/chain.def"
 #undef ANYDML_OPERATION
   };
 }

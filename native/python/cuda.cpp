@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "../cuda/host/compiler.hpp"
-#include "../cuda/host/device.hpp"
-#include "../cuda/host/driver.hpp"
 #include "dlpack.hpp"
 #include "kernel.hpp"
+#include "runtime/cuda/compiler.hpp"
+#include "runtime/cuda/device.hpp"
+#include "runtime/cuda/driver.hpp"
 
 namespace nb = nanobind;
 

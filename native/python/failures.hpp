@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "../cuda/host/bad_indices.hpp"
-#include "../cuda/host/queue.hpp"
 #include "numpy.hpp"
+#include "runtime/cuda/bad_indices.hpp"
+#include "runtime/cuda/queue.hpp"
 // nanobind after Python.h, which numpy.hpp includes first.
 #include <nanobind/nanobind.h>
 

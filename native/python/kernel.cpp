@@ -35,13 +35,13 @@ bool take_number(const Attribute& attribute, PyObject* value, bool floats, Int& 
 
 const Words kIndexWords{
 #define ANYDML_INDEX_TYPE(name) #name,
-#include "../common/types.def"
+#include "common/types.def"
 };
 
 const IndexType& index_type(Int number) {
   static const IndexType types[] = {
 #define ANYDML_INDEX_TYPE(name) {numpy_descr(#name), DataType::name},
-#include "../common/types.def"
+#include "common/types.def"
   };
   return types[number];
 }

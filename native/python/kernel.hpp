@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "../cuda/host/queue.hpp"
 #include "failures.hpp"
 #include "loaded_kernels.hpp"
 #include "numpy.hpp"
+#include "runtime/cuda/queue.hpp"
 
 namespace anydml::python {
 
@@ -222,8 +222,8 @@ struct Kernel {
 };
 
 // How a kernel with a plan runs, which `plan_of` makes of the call. `Plan::run` and `launch`, of
-// native/cuda/plans.hpp, take the operands in order, and whether the output is private if the
-// kernel checks indices.
+// native/runtime/cuda/plans.hpp, take the operands in order, and whether the output is private if
+// the kernel checks indices.
 template <auto plan_of, auto launch, class Plan, class... Arguments>
 Runs runs_by(void (*)(const Plan&, Arguments...)) {
   static constexpr bool kChecks = (std::is_same_v<Arguments, bool> || ...);

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "../cpu/interface.hpp"
+#include "runtime/interface.hpp"
 
 namespace anydml::python {
 

@@ -8,8 +8,8 @@
 
 #include <nanobind/stl/string.h>
 
-#include "../cpu/runtime/threads.hpp"
 #include "loaded_kernels.hpp"
+#include "runtime/cpu/threads.hpp"
 
 namespace nb = nanobind;
 

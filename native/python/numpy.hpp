@@ -21,7 +21,7 @@
 #include <cxxabi.h>
 #endif
 
-#include "../cpu/plans.hpp"
+#include "runtime/plans.hpp"
 
 namespace anydml::python {
 

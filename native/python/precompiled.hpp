@@ -12,4 +12,4 @@
 #include <memory>
 #include <mutex>
 
-#include "../cuda/host/device.hpp"
+#include "runtime/cuda/device.hpp"

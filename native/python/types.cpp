@@ -48,12 +48,12 @@ nb::dict tables() {
     types.append(nb::make_tuple(facts.name, static_cast<int>(facts.type), facts.size,
                                 std::string(1, facts.kind), facts.in_numpy));
 #define ANYDML_INDEX_TYPE(name) index_types.append(#name);
-#include "../common/types.def"
+#include "common/types.def"
 #define ANYDML_PADDING_MODE(name) padding_modes.append(#name);
 #define ANYDML_INTERPOLATION(name) interpolations.append(#name);
 #define ANYDML_INDEX_MODE(name) index_modes.append(#name);
 #define ANYDML_REDUCTION(name, synonym) reductions.append(nb::make_tuple(#name, #synonym));
-#include "../common/modes.def"
+#include "common/modes.def"
   nb::dict all;
   all["types"] = types;
   all["index_types"] = index_types;

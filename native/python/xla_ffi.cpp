@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "../cpu/runtime/with_type.hpp"
-#include "../cuda/host/device.hpp"
 #include "library.hpp"
+#include "runtime/cpu/with_type.hpp"
+#include "runtime/cuda/device.hpp"
 
 namespace nb = nanobind;
 

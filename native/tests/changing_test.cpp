@@ -4,11 +4,11 @@
 #include <atomic>
 #include <thread>
 
-#include "../cpu/nonzero/nonzero.hpp"
-#include "../cpu/scatter/scatter.hpp"
-#include "../cpu/scatter/scatter_nd.hpp"
-#include "../cpu/slabs/slabs.hpp"
 #include "harness.hpp"
+#include "moving/cpu/slabs.hpp"
+#include "nonzero/cpu/nonzero.hpp"
+#include "scatter/cpu/scatter.hpp"
+#include "scatter/cpu/scatter_nd.hpp"
 
 namespace anydml::test {
 namespace {

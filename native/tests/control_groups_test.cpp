@@ -1,5 +1,5 @@
 // The limits of containers, read from folders laid out like Linux's.
-#include "../cpu/runtime/control_groups.hpp"
+#include "runtime/cpu/control_groups.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 
-#include "../cpu/runtime/memory.hpp"
 #include "harness.hpp"
+#include "runtime/cpu/memory.hpp"
 
 namespace anydml::test {
 namespace {

@@ -1,5 +1,5 @@
 // Elements and runs of bytes from one stride to another, between pages that must not be touched.
-#include "../cpu/runtime/copy.hpp"
+#include "runtime/cpu/copy.hpp"
 
 #if defined(__linux__)
 #include <dirent.h>
@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "../cpu/plans.hpp"
-#include "../cpu/runtime/steps.hpp"
+#include "runtime/cpu/steps.hpp"
+#include "runtime/plans.hpp"
 
 #include "fenced.hpp"
 

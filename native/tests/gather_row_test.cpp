@@ -1,8 +1,8 @@
 // The gathers at their edges: bad indices at every place of a vector, the first of two, axes
 // without a position, rows that end where readable memory does, steps of one byte, outputs with
 // gaps.
-#include "../cpu/gather/gather_elements.hpp"
 #include "fenced.hpp"
+#include "gather/cpu/gather_elements.hpp"
 #include "harness.hpp"
 
 namespace {

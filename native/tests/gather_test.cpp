@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "../cpu/gather/gather_elements.hpp"
+#include "gather/cpu/gather_elements.hpp"
 #include "harness.hpp"
 
 using namespace anydml;

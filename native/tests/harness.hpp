@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #endif
 
-#include "../cpu/plans.hpp"
-#include "../cpu/runtime/threads.hpp"
+#include "runtime/cpu/threads.hpp"
+#include "runtime/plans.hpp"
 
 namespace anydml::test {
 

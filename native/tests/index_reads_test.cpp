@@ -10,11 +10,11 @@
 #include <memory>
 #include <string>
 
-#include "../cpu/gather/gather_elements.hpp"
-#include "../cpu/runtime/read_once.hpp"
-#include "../cpu/scatter/scatter.hpp"
-#include "../cpu/scatter/scatter_nd.hpp"
+#include "gather/cpu/gather_elements.hpp"
 #include "harness.hpp"
+#include "runtime/cpu/read_once.hpp"
+#include "scatter/cpu/scatter.hpp"
+#include "scatter/cpu/scatter_nd.hpp"
 
 namespace {
 

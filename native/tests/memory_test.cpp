@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "../cpu/runtime/memory.hpp"
 #include "harness.hpp"
+#include "runtime/cpu/memory.hpp"
 
 // Some cases ask for more memory than there is.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "../cpu/nonzero/nonzero.hpp"
 #include "harness.hpp"
+#include "nonzero/cpu/nonzero.hpp"
 
 namespace anydml::test {
 namespace {

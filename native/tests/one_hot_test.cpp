@@ -1,6 +1,6 @@
 // One-hot sequences against plain loops.
-#include "../cpu/plans.hpp"
 #include "numbers.hpp"
+#include "runtime/plans.hpp"
 
 using namespace anydml;
 using namespace anydml::test;

@@ -1,6 +1,6 @@
 // An empty test hook for reads that another thread could change (ANYDML_TEST_READS), for the tests
 // that do not define their own.
-#include "../common/layout.hpp"
+#include "common/layout.hpp"
 
 namespace anydml {
 

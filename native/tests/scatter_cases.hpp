@@ -1,7 +1,7 @@
 // Cases of SCATTER, and the check of one against a loop over the indices, by any algorithm.
 #pragma once
 
-#include "../cpu/scatter/scatter.hpp"
+#include "scatter/cpu/scatter.hpp"
 
 #include <thread>
 

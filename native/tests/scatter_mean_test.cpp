@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "../cpu/scatter/scatter.hpp"
-#include "../cpu/scatter/scatter_nd.hpp"
+#include "scatter/cpu/scatter.hpp"
+#include "scatter/cpu/scatter_nd.hpp"
 #include "scatter_reference.hpp"
 
 namespace anydml::test {

@@ -1,6 +1,6 @@
 // SCATTER_ND against one loop over the tuples, with every algorithm forced.
 
-#include "../cpu/scatter/scatter_nd.hpp"
+#include "scatter/cpu/scatter_nd.hpp"
 
 #include <thread>
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "../cpu/scatter/scatter.hpp"
+#include "scatter/cpu/scatter.hpp"
 #include "scatter_reference.hpp"
 
 namespace anydml::test {

@@ -1,5 +1,5 @@
 // Copies, splits and joins against an element-by-element reference.
-#include "../cpu/slabs/slabs.hpp"
+#include "moving/cpu/slabs.hpp"
 
 #include <algorithm>
 #include <string>

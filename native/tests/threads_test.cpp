@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "../cpu/runtime/memory.hpp"
-#include "../cpu/runtime/threads.hpp"
 #include "harness.hpp"
+#include "runtime/cpu/memory.hpp"
+#include "runtime/cpu/threads.hpp"
 
 // Failing allocations: counts down to the next one that fails, unless it is negative. Clang's
 // memory sanitizer defines these functions itself.

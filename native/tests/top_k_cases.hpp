@@ -1,7 +1,7 @@
 // Cases of TOP_K, and the check of one against a stable sort by an independent order.
 #pragma once
 
-#include "../cpu/top_k/top_k.hpp"
+#include "top_k/cpu/top_k.hpp"
 
 #include <algorithm>
 #include <cmath>

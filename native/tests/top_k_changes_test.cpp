@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "../cpu/top_k/top_k_row.hpp"
 #include "harness.hpp"
+#include "top_k/cpu/top_k_row.hpp"
 
 using namespace anydml;
 using namespace anydml::test;

@@ -4,8 +4,8 @@
 #include <memory>
 #include <numeric>
 
-#include "../cpu/top_k/top_k_row.hpp"
 #include "harness.hpp"
+#include "top_k/cpu/top_k_row.hpp"
 
 namespace anydml::test {
 

@@ -152,7 +152,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int
   return 0;
 }
 
-/* As native/cuda/kernels/bad_index.cuh has them. */
+/* As native/runtime/cuda/bad_index.cuh has them. */
 struct entry {
   unsigned long long number, call;
   long long position, value;
@@ -167,7 +167,7 @@ struct report {
   unsigned long long *published, call;
 };
 
-/* As native/cuda/kernels/nonzero.cuh has it. */
+/* As native/nonzero/cuda/nonzero.cuh has it. */
 struct starts {
   long long *starts, *count, *told;
   unsigned long long* sum;

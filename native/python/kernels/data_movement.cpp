@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "../../cpu/runtime/copy.hpp"
-#include "../../cuda/plans.hpp"
-#include "../shape_rules.hpp"
+#include "python/shape_rules.hpp"
+#include "runtime/cpu/copy.hpp"
+#include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
 namespace {
@@ -175,7 +175,7 @@ const Registration tile{{
 
 const Words kModes{
 #define ANYDML_PADDING_MODE(name) #name,
-#include "../../common/modes.def"
+#include "common/modes.def"
 };
 
 // numbers: mode, the two halves of the value, starts, ends.
@@ -207,7 +207,7 @@ PaddingPlan padding_of(const Call& call) {
 // The users' words: NumPy's word for a reflection comes after the kernel's own.
 const Words kModesOfCalls{
 #define ANYDML_PADDING_MODE(name) #name,
-#include "../../common/modes.def"
+#include "common/modes.def"
     "reflect"};
 const Int kReflection = static_cast<Int>(PaddingMode::reflection);
 

@@ -1,12 +1,12 @@
-#include "../../cuda/plans.hpp"
-#include "../shape_rules.hpp"
+#include "python/shape_rules.hpp"
+#include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
 namespace {
 
 const Words kModes{
 #define ANYDML_INDEX_MODE(name) #name,
-#include "../../common/modes.def"
+#include "common/modes.def"
 };
 
 // All three take a number (an axis, or the number of batch dimensions) and the mode for indices out

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "../../common/order.hpp"
-#include "../../cuda/plans.hpp"
-#include "../shape_rules.hpp"
+#include "common/order.hpp"
+#include "python/shape_rules.hpp"
+#include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
 namespace {

@@ -1,5 +1,5 @@
-#include "../../cuda/plans.hpp"
-#include "../shape_rules.hpp"
+#include "python/shape_rules.hpp"
+#include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
 namespace {

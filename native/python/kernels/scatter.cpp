@@ -1,5 +1,5 @@
-#include "../../cuda/plans.hpp"
-#include "../shape_rules.hpp"
+#include "python/shape_rules.hpp"
+#include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
 namespace {
@@ -7,9 +7,9 @@ namespace {
 // The users' words: the kernels' own, then PyTorch's in the same order.
 const Words kWords{
 #define ANYDML_REDUCTION(name, synonym) #name,
-#include "../../common/modes.def"
+#include "common/modes.def"
 #define ANYDML_REDUCTION(name, synonym) #synonym,
-#include "../../common/modes.def"
+#include "common/modes.def"
 };
 // Reductions combine complex numbers as such; everything else only moves them.
 DataType combined_type(const Operand& operand, Reduction reduction) {
@@ -28,7 +28,7 @@ Tensor combined(const Operand& operand, Reduction reduction) {
 // The reductions of calls: the kernels' own, and the mean.
 const Words kCalled{
 #define ANYDML_REDUCTION(name, synonym) #name,
-#include "../../common/modes.def"
+#include "common/modes.def"
     "mean"};
 const Int kMean = static_cast<Int>(kCalled.size()) - 1;
 

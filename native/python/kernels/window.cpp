@@ -1,8 +1,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "../../cuda/plans.hpp"
-#include "../shape_rules.hpp"
+#include "python/shape_rules.hpp"
+#include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
 namespace {

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "../../cuda/host/device.hpp"
-#include "../../cuda/host/queue.hpp"
-#include "../harness.hpp"
+#include "runtime/cuda/device.hpp"
+#include "runtime/cuda/queue.hpp"
+#include "tests/harness.hpp"
 
 namespace anydml::test {
 

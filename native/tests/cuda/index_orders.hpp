@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../harness.hpp"
+#include "tests/harness.hpp"
 
 namespace anydml::test {
 

@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "../../cuda/host/compiler.hpp"
-#include "../../cuda/host/device.hpp"
-#include "../../cuda/plans.hpp"
-#include "../numbers.hpp"
+#include "runtime/cuda/compiler.hpp"
+#include "runtime/cuda/device.hpp"
+#include "runtime/cuda/plans.hpp"
+#include "tests/numbers.hpp"
 
 namespace anydml::test {
 

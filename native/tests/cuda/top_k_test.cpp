@@ -6,8 +6,8 @@
 // The environment variable ANYDML_TEST_CACHE names a folder for compiled kernels.
 #include <chrono>
 
-#include "../../cuda/host/compiler.hpp"
-#include "../../cuda/plans.hpp"
+#include "runtime/cuda/compiler.hpp"
+#include "runtime/cuda/plans.hpp"
 #include "top_k_cases.hpp"
 
 using namespace anydml;

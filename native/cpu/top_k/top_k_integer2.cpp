@@ -1,8 +1,0 @@
-// TOP_K of integers of 16 bits, signed and unsigned, greatest and smallest.
-#include "top_k_run.hpp"
-
-namespace anydml::top_k {
-
-void run_integer2(const Job& job) { Rows<IntegerOrder<2>>(job).run(); }
-
-}  // namespace anydml::top_k

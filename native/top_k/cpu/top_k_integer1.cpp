@@ -1,0 +1,8 @@
+// TOP_K of integers of 8 bits, signed and unsigned, greatest and smallest.
+#include "top_k/cpu/top_k_run.hpp"
+
+namespace anydml::top_k {
+
+void run_integer1(const Job& job) { Rows<IntegerOrder<1>>(job).run(); }
+
+}  // namespace anydml::top_k
