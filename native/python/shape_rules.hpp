@@ -48,6 +48,9 @@ bool begins_with(const Layout& to, int at, const Layout& from, int count);
 // `to` continues at dimension `at` with the sizes of `from` from `first` on, and ends there.
 bool ends_with(const Layout& to, int at, const Layout& from, int first);
 
+// Whether all numbers of an operand, of an index type, are 0 to `last`.
+bool all_within(const Operand& numbers, Int last);
+
 // An argument as a non-negative axis of the layout; false if it is out of range.
 inline bool axis_in(Int argument, const Layout& layout, int& axis) {
   if (argument < 0) argument += layout.rank;

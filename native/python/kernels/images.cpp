@@ -1,5 +1,6 @@
+#include <limits>
+
 #include "python/shape_rules.hpp"
-#include "runtime/cpu/read_once.hpp"
 #include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
@@ -26,22 +27,9 @@ ReversePlan reverse_of(const Call& call) {
 }
 
 // Array functions reject negative lengths, which the kernel takes as 0.
-template <class T>
-bool any_negative(const Operand& lengths) {
-  const Layout& layout = lengths.tensor.layout;
-  const char* const data = static_cast<const char*>(lengths.data);
-  const Int count = layout.count();
-  for (Int i = 0; i < count; ++i)
-    if (read_once<T>(data + offset_at(layout, i)) < 0) return true;
-  return false;
-}
-bool has_negative(const Operand& lengths) {
-  if (lengths.tensor.type == DataType::int32) return any_negative<std::int32_t>(lengths);
-  return lengths.tensor.type == DataType::int64 && any_negative<std::int64_t>(lengths);
-}
-
 Int reverse_run(const Call& call) {
-  const bool declined = call.may_decline && has_negative(call.operands[1]);
+  const bool declined =
+      call.may_decline && !all_within(call.operands[1], std::numeric_limits<Int>::max());
   return declined ? kDeclined : planned<reverse_of, cuda::reverse_subsequences>().run(call);
 }
 

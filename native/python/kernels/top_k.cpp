@@ -1,5 +1,4 @@
 #include "python/shape_rules.hpp"
-#include "runtime/cpu/read_once.hpp"
 #include "runtime/cuda/plans.hpp"
 
 namespace anydml::python {
@@ -93,27 +92,12 @@ const char* rows_shape(const Call& call, Results& results) {
 }
 
 // Array functions reject lengths outside the axis, which the kernel limits to it.
-bool fits(const Call& call) {
-  const Operand& lengths = call.operands[1];
-  const Int n = call.operands[0].tensor.layout.sizes[to_axis(call.numbers[0])];
-  const Layout& layout = lengths.tensor.layout;
-  const Layout* const layouts[1] = {&layout};
-  Walker<1> walker(layouts, layout.rank);
-  walker.start(0);
-  const Int count = layout.count();
-  for (Int i = 0; i < count; ++i, walker.next()) {
-    const char* const from = static_cast<const char*>(lengths.data) + walker.offset[0];
-    const Int length = index_once(lengths.tensor.type, from);
-    if (length < 0 || length > n) return false;
-  }
-  return true;
-}
-
 Int rows_run(const Call& call) {
   const Operand* const o = call.operands;
   const TopKPlan plan = rows_plan_of(call);
   const void* const lengths = lengths_of(call);
-  if (call.may_decline && lengths != nullptr && !fits(call)) return kDeclined;
+  const Int longest = plan.input.layout.sizes[plan.axis];
+  if (call.may_decline && lengths != nullptr && !all_within(o[1], longest)) return kDeclined;
   without_gil(plan.input.layout.count(),
               [&] { run_plan(plan, o[0].data, o[2].data, o[3].data, call.threads, lengths); });
   return -1;
