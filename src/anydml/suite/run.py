@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,13 +20,12 @@ from anydml.core.errors import ArgumentError, ModelError
 from anydml.core.levels import FeatureLevel
 from anydml.models.files import open_file
 from anydml.suite.case import Case, read_suite
-from anydml.suite.child import result_of
+from anydml.suite.child import HUNG, result_of
 from anydml.suite.judge import GOOD, STATUSES, Result
 from anydml.suite.runners import Runner
 from anydml.suite.write import chosen_operators
 
 BATCH: Final = 1024  # starting a process on a GPU takes ten seconds
-_START_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True)
@@ -265,56 +263,35 @@ class _Children:
 
     def _attempt(self, names: Sequence[str]) -> tuple[list[Any], str | None]:
         """Start a process; return what it wrote, and how it ended if it did not run all cases."""
-        lines, found = queue.Queue[str | None](), list[Any]()
+        found = list[Any]()
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", "anydml.suite.child", *self._arguments],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                 encoding="utf-8", errors="replace", start_new_session=True,
             )  # fmt: skip
-            reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
-            reader.start()
             try:
-                assert process.stdin is not None
-                process.stdin.write(json.dumps(list(names)))
-                process.stdin.close()
-            except OSError:
-                pass  # it has ended, which the reader sees
-            try:
-                while len(found) <= len(names):
-                    seconds = self._limit * 1.5 if found else max(self._limit, _START_SECONDS)
-                    line = lines.get(timeout=seconds)
-                    if line is None:
-                        break
-                    found.append(json.loads(line))
-            except queue.Empty:
-                return found, "hung"
-            except ValueError:
-                return found, "wrote what is no result"
+                written, _ = process.communicate(json.dumps(list(names)))
             finally:
                 _kill(process)
-                reader.join(1)
-            if len(found) > len(names):
-                return found, None
             errors.seek(0)
-            last = errors.read()[-300:].decode(errors="replace").strip().splitlines()[-1:]
-            return found, f"ended with status {process.returncode}: {''.join(last)}"
-
-
-def _read(stream: Any, lines: queue.Queue[str | None]) -> None:
-    with stream:
-        for line in stream:
-            lines.put(line)
-    lines.put(None)
+            said = errors.read().decode(errors="replace")
+        try:
+            found += map(json.loads, written.splitlines())
+        except ValueError:
+            return found, "wrote what is no result"
+        if len(found) > len(names):
+            return found, None
+        if process.returncode == 1 and HUNG in said:
+            return found, "hung"
+        last = said[-300:].strip().splitlines()[-1:]
+        return found, f"ended with status {process.returncode}: {''.join(last)}"
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """End a process that has hung, and on POSIX its children."""
-    try:
-        process.wait(0.5)
-    except subprocess.TimeoutExpired:
+    """End a process if it is left, and on POSIX those that it has started."""
+    with suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-        process.wait()
