@@ -7,7 +7,7 @@ import pytest
 
 import anydml as dml
 from anydml.ops._registry import OPERATORS
-from anydml.suite.descriptors import plain_values, shared
+from support.made import plain_values, shared
 
 T = dml.TensorDesc
 

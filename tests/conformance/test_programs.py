@@ -11,8 +11,9 @@ import anydml as dml
 from anydml.core.program import ArraySpec, IndexUse
 from anydml.ops._registry import OPERATORS
 from anydml.suite.choices import Seeded
-from anydml.suite.descriptors import descriptor, shared
+from anydml.suite.descriptors import descriptor
 from support import strategies
+from support.made import shared
 
 every_kind = pytest.mark.parametrize(
     "kind", dict.fromkeys(OPERATORS.values()), ids=lambda kind: kind.NAME

@@ -11,8 +11,9 @@ from hypothesis import given
 import anydml as dml
 from anydml.ops._registry import OPERATORS
 from anydml.suite.choices import Seeded
-from anydml.suite.descriptors import descriptor, shared
+from anydml.suite.descriptors import descriptor
 from support import strategies
+from support.made import shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 

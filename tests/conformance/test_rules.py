@@ -8,8 +8,8 @@ from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
 from anydml.suite.breakages import breakages, replaced
 from anydml.suite.choices import Seeded
-from anydml.suite.descriptors import shared
 from support import strategies
+from support.made import shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 T = dml.TensorDesc

@@ -19,7 +19,8 @@ from anydml.ops._pages import PAGES
 from anydml.ops._registry import OPERATORS
 from anydml.suite.breakages import replaced
 from anydml.suite.choices import Seeded
-from anydml.suite.descriptors import descriptor, shared
+from anydml.suite.descriptors import descriptor
+from support.made import shared
 
 KINDS = list(dict.fromkeys(OPERATORS.values()))
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)

@@ -4,7 +4,7 @@ import numpy as np
 
 import anydml as dml
 from anydml.ops._registry import OPERATORS
-from anydml.suite.descriptors import shared
+from support.made import shared
 
 # NumPy 2 takes 64 axes, older ones 32.
 MOST_AXES = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32

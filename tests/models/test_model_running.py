@@ -13,7 +13,7 @@ from anydml.models import Limits, load_model, run_model
 from anydml.models.check import Checked, Checks, run_problems
 from anydml.models.model import read_model
 from anydml.ops._registry import OPERATORS
-from anydml.suite.descriptors import plain_values, shared
+from support.made import plain_values, shared
 
 
 def one_operator(desc, inputs, outputs):

@@ -16,7 +16,7 @@ from anydml.ops._examples import examples_of
 from anydml.ops._fields import AxisKind, Role
 from anydml.ops._registry import OPERATORS, from_json, page_of
 from anydml.suite.breakages import breakages
-from anydml.suite.descriptors import shared
+from support.made import shared
 
 KINDS = sorted(set(OPERATORS.values()), key=lambda kind: kind.NAME)
 

@@ -16,10 +16,10 @@ from anydml.core.tolerance import Unit, first_difference
 from anydml.engines._numpy import NumpyEngine
 from anydml.ops._computed import Sized
 from anydml.ops._fields import Role
-from anydml.suite.descriptors import shared
 from anydml.suite.expected import MAGNITUDES, exact
 from support import Flavour, assert_same_bits, contents
 from support.computed import KINDS, bindings, run
+from support.made import shared
 from support.strategies import descriptors, flavours, generators
 
 CPU, REFERENCE = dml.Device("cpu"), dml.Device("reference")

@@ -9,8 +9,8 @@ from anydml.devices.backends._partition import Run, partition
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS, computation
-from anydml.suite.descriptors import shared
 from support import Flavour, contents
+from support.made import shared
 from support.on_xla import flushed, without_denormals
 
 KINDS = {

@@ -8,9 +8,9 @@ import pytest
 import anydml as dml
 from anydml.engines._numpy import NumpyEngine
 from anydml.ops._fields import Role
-from anydml.suite.descriptors import shared
 from support import Flavour
 from support.computed import KINDS
+from support.made import shared
 from support.on_xla import check, inputs_of, plain
 
 jax = pytest.importorskip("jax")

@@ -15,10 +15,10 @@ from anydml.core.tolerance import Unit, first_difference
 from anydml.engines._numpy import NumpyEngine
 from anydml.ops._computed import Computed
 from anydml.ops._fields import Role
-from anydml.suite.descriptors import shared
 from anydml.suite.expected import exact
 from support import Flavour, contents
 from support.computed import Array, bindings
+from support.made import shared
 
 ENGINE = NumpyEngine()
 

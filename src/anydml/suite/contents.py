@@ -113,8 +113,6 @@ def indices(
     shape: Sequence[int],
     sizes: int | Sequence[int],
     dtype: Any,
-    *,
-    unique: bool = False,
 ) -> Array:
     """Valid indices, counted from either end where the type is signed.
 
@@ -128,17 +126,10 @@ def indices(
         Size of the axis, or one size for each coordinate on the last axis of the shape.
     dtype : dtype_like
         An integer type.
-    unique : bool, optional
-        Without duplicates; `shape` is one-dimensional then and `sizes` an int.
     """
     kind = np.dtype(dtype)
-    if unique:
-        if not isinstance(sizes, int):
-            raise TypeError("sizes: expected an int for unique indices")
-        found = generator.permutation(sizes)[: int(np.prod(shape))].reshape(tuple(shape))
-    else:
-        high = np.broadcast_to(np.maximum(np.asarray(sizes), 1), tuple(shape))
-        found = np.asarray(generator.integers(0, high))
+    high = np.broadcast_to(np.maximum(np.asarray(sizes), 1), tuple(shape))
+    found = np.asarray(generator.integers(0, high))
     if kind.kind == "i":
         backwards = generator.random(found.shape) < 0.4
         found = np.where(backwards, found - np.asarray(sizes), found)

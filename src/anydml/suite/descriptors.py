@@ -20,7 +20,7 @@ from anydml.ops import _fields as kinds
 from anydml.ops._descriptor import Descriptor
 from anydml.ops._fields import FieldInfo, Role
 from anydml.ops._pages import Support
-from anydml.suite.choices import Choices, Seeded
+from anydml.suite.choices import Choices
 from anydml.suite.layouts import Layout
 
 Fields = dict[str, Any]
@@ -67,17 +67,6 @@ def descriptor(
         if all(tensor.element_count <= maximum for _, tensor, _ in desc.tensors()):
             return desc if packed else laid_out(choose, desc)
     raise NoneFoundError(f"no {kind.__name__} of at most {maximum} elements found")
-
-
-def shared(kind: type[Descriptor], seed: int = 0, *, packed: bool = False) -> Any:
-    """A descriptor that breaks no rule, of a seed; made once for all tests."""
-    key = kind.__name__, seed, packed
-    if key not in _SHARED:
-        _SHARED[key] = descriptor(Seeded(seed), kind, packed=packed)
-    return _SHARED[key]
-
-
-_SHARED: dict[tuple[str, int, bool], Any] = {}
 
 
 def valid(
@@ -411,19 +400,3 @@ def _of_rank(sizes: list[int], choose: Choices, ranks: range) -> tuple[int, ...]
         return tuple(sizes)
     rank = max(ranks[0], min(len(sizes), ranks[-1]))
     return (1,) * (rank - len(sizes)) + tuple(sizes[max(0, len(sizes) - rank) :])
-
-
-def plain_values(desc: Any) -> dict[str, Any]:
-    """An array for every tensor, by the page's names: inputs of small numbers, outputs of zeros.
-
-    Zeros are indices that are in range, whatever they point into.
-    """
-    found: dict[str, Any] = {}
-    for info in desc.bind_points():
-        indices = info.role is Role.OUTPUT or info.name == "IndicesTensor"
-        arrays = [
-            (np.zeros if indices else np.ones)(tensor.sizes, tensor.data_type.numpy)
-            for _, tensor in info.paths(getattr(desc, info.attribute))
-        ]
-        found[info.name] = arrays if info.many else arrays[0]
-    return found
