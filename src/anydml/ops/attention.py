@@ -22,13 +22,7 @@ from anydml.core.rules import UNKNOWN, Rules, differ, known
 from anydml.core.tensor import TensorDesc
 from anydml.core.tolerance import ulp
 from anydml.engines import Array, Engine
-from anydml.ops._attention import (
-    BOOLEAN,
-    END_START,
-    LENGTH,
-    NONE,
-    attend,
-)
+from anydml.ops._attention import BOOLEAN, END_START, LENGTH, NONE, attend
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes, page_name
 from anydml.ops._family import Family
@@ -266,14 +260,8 @@ def _misfits(name: str, expected: Sequence[int], got: Sequence[int], broadcasts:
             yield Violation(f"{name}.Sizes[{axis}]", f"{size}{or_one} (of {expected_text})", own)
 
 
-class MultiheadAttention(Attention):
-    """Attention with several heads.
-
-    Parameters
-    ----------
-    head_count : int
-        The number of heads.
-    """
+class AttentionInputs(Attention):
+    """Inputs of both versions."""
 
     query_tensor: TensorDesc | None = input_field(optional=True)
     key_tensor: TensorDesc | None = input_field(optional=True)
@@ -286,11 +274,33 @@ class MultiheadAttention(Attention):
     relative_position_bias_tensor: TensorDesc | None = input_field(optional=True)
     past_key_tensor: TensorDesc | None = input_field(optional=True)
     past_value_tensor: TensorDesc | None = input_field(optional=True)
+
+
+class LengthInputs(AttentionInputs):
+    """Inputs of version 1."""
+
+    past_sequence_lengths_tensor: TensorDesc | None = input_field(optional=True)
+
+
+class AttentionOutputs(Attention):
+    """Outputs and first attributes of both versions."""
+
     output_tensor: TensorDesc = output_field()
     output_present_key_tensor: TensorDesc | None = output_field(optional=True)
     output_present_value_tensor: TensorDesc | None = output_field(optional=True)
     scale: float = floating()
     mask_filter_value: float = floating()
+
+
+class MultiheadAttention(AttentionOutputs, AttentionInputs):
+    """Attention with several heads.
+
+    Parameters
+    ----------
+    head_count : int
+        The number of heads.
+    """
+
     head_count: int = uint()
     mask_type: MultiheadAttentionMaskType | MultiheadAttentionMaskTypeName = enumeration(
         MultiheadAttentionMaskType
@@ -318,7 +328,7 @@ class MultiheadAttention(Attention):
         return attend(e, tensors, None, *counts, scale, mask_filter_value, mask_type)
 
 
-class MultiheadAttention1(Attention):
+class MultiheadAttention1(AttentionOutputs, LengthInputs):
     """Attention with several heads; groups of query heads may share keys and values.
 
     Head i of the queries uses the keys and values of head
@@ -354,23 +364,6 @@ class MultiheadAttention1(Attention):
         The number of heads of keys and values.
     """
 
-    query_tensor: TensorDesc | None = input_field(optional=True)
-    key_tensor: TensorDesc | None = input_field(optional=True)
-    value_tensor: TensorDesc | None = input_field(optional=True)
-    stacked_query_key_tensor: TensorDesc | None = input_field(optional=True)
-    stacked_key_value_tensor: TensorDesc | None = input_field(optional=True)
-    stacked_query_key_value_tensor: TensorDesc | None = input_field(optional=True)
-    bias_tensor: TensorDesc | None = input_field(optional=True)
-    mask_tensor: TensorDesc | None = input_field(optional=True)
-    relative_position_bias_tensor: TensorDesc | None = input_field(optional=True)
-    past_key_tensor: TensorDesc | None = input_field(optional=True)
-    past_value_tensor: TensorDesc | None = input_field(optional=True)
-    past_sequence_lengths_tensor: TensorDesc | None = input_field(optional=True)
-    output_tensor: TensorDesc = output_field()
-    output_present_key_tensor: TensorDesc | None = output_field(optional=True)
-    output_present_value_tensor: TensorDesc | None = output_field(optional=True)
-    scale: float = floating()
-    mask_filter_value: float = floating()
     query_head_count: int = uint()
     key_value_head_count: int = uint()
     mask_type: MultiheadAttentionMaskType | MultiheadAttentionMaskTypeName = enumeration(
