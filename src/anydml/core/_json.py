@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, count, islice
 from typing import Any, Final, TypeVar, cast
 
 from anydml.core.errors import (
@@ -405,9 +405,15 @@ def unnamed_error(call: str, given: tuple[Any, ...], names: Iterable[str]) -> Ar
     )
 
 
-def counted(count: int, noun: str) -> str:
+def unique_name(name: str, used: Container[str]) -> str:
+    """The name, with a number behind it if it is in use."""
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(found for found in chain([name], numbered) if found not in used)
+
+
+def counted(number: int, noun: str) -> str:
     """A count and its noun, as in "1 node" and "2 nodes"."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def short_repr(value: Any, limit: int = 60, short: reprlib.Repr = _SHORT) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import prod
@@ -218,13 +218,7 @@ class TensorDesc:
             return self
         pairs = zip(self.sizes, self.element_strides, strict=False)
         elements = 1 + sum((size - 1) * stride for size, stride in pairs)
-        return TensorDesc(
-            DataType.UINT8,
-            (-(-elements // 2),),
-            flags=self.flags,
-            total_tensor_size_in_bytes=self.total_tensor_size_in_bytes,
-            guaranteed_base_offset_alignment=self.guaranteed_base_offset_alignment,
-        )
+        return replace(self, data_type=DataType.UINT8, sizes=(-(-elements // 2),), strides=None)
 
     def without(self, part: str = "", index: int | None = None, *_: Any) -> TensorDesc:
         """A copy in which a part, or one size, is unknown; by default its type and sizes."""
@@ -350,15 +344,9 @@ class TensorDesc:
         total = parse_field(fields, "TotalTensorSizeInBytes", _total_size, None)
         alignment = parse_field(fields, "GuaranteedBaseOffsetAlignment", _json.json_uint32, 0)
         values = data_type, sizes, strides, flags, total, alignment
-        faults.finish(lambda: cls.unchecked(dict(zip(_FIELDS, values, strict=True))))
-        return cls(
-            data_type,
-            sizes,
-            strides,
-            flags=flags,
-            total_tensor_size_in_bytes=total,
-            guaranteed_base_offset_alignment=alignment,
-        )
+        known_fields: dict[str, Any] = dict(zip(_FIELDS, values, strict=True))
+        faults.finish(lambda: cls.unchecked(known_fields))
+        return cls(**known_fields)
 
     @classmethod
     def unchecked(cls, values: Mapping[str, Any]) -> TensorDesc:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from anydml.core.tensor import TensorDesc
+from anydml.drawing._layers import tensor_label
 from anydml.drawing._links import Array, Arrays, Traced, trace
 from anydml.drawing._svg import COLOURS, document, shortened, text
 from anydml.ops._descriptor import Descriptor
@@ -27,6 +28,7 @@ _MOST_ROWS: Final = 8
 _MOST_GRIDS: Final = 8
 _MOST_SPOKEN: Final = 64
 _ALIKE: Final = "Cells of the same colour correspond"
+_WINDOW: Final = "Coloured: one output element and the inputs that it depends on"
 _BORDERS: Final = ("", ' stroke-dasharray="3 2"', ' style="stroke-width:3"')
 """The borders of cells once all colours have been used, and again."""
 
@@ -94,11 +96,7 @@ def draw_traced(desc: Descriptor, inputs: Arrays, traced: Traced) -> str:
     parts = [*_flow(boxes[Role.INPUT]), _middle(desc), *_flow(boxes[Role.OUTPUT])]
     what = ""
     if any(colours.any() for colours in traced.colours.values()):
-        what = (
-            "Coloured: one output element and the inputs that it depends on"
-            if traced.window
-            else _ALIKE
-        )
+        what = _WINDOW if traced.window else _ALIKE
         parts.append(_Box(_CHARACTER * len(what), 12, f'<text class="muted" y="10">{what}</text>'))
     values = "; ".join(f"{path} = {_spoken(array)}" for path, array in arrays.items())
     body, y = "", float(_MARGIN)
@@ -130,11 +128,9 @@ class _Cells(NamedTuple):
 
 
 def _labelled(path: str, tensor: TensorDesc, cells: _Cells) -> _Box:
-    sizes = ", ".join(map(str, tensor.sizes))
-    label = f"{path}"
-    kind = f"{tensor.data_type} {{{sizes}}}"
+    kind = tensor_label(tensor)
     head = (
-        f'<text class="ink" y="12" font-weight="bold">{text(label)}</text>'
+        f'<text class="ink" y="12" font-weight="bold">{text(path)}</text>'
         f'<text class="muted" y="{12 + _LINE}">{text(kind)}</text>'
     )
     grids = [*cells.grids()]
@@ -144,7 +140,7 @@ def _labelled(path: str, tensor: TensorDesc, cells: _Cells) -> _Box:
         labels.append(
             _Box(_CHARACTER * len(more), _LINE, f'<text class="muted" y="12">{more}</text>')
         )
-    body, y, width = head, 2.0 * _LINE + 2, _CHARACTER * max(len(label), len(kind))
+    body, y, width = head, 2.0 * _LINE + 2, _CHARACTER * max(len(path), len(kind))
     for line in _flow(labels):
         body += _at(0, y, line.body)
         y += line.height + _GAP / 2

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from anydml.core._json import unique_name
+
 NumpyArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 OPSET: Final = 21
@@ -215,11 +217,7 @@ class Graph:
         names = {"": "", **{f"input {name}": name for name in self.inputs}, **outputs}
         for value in values:
             if value not in names:
-                name = wanted = self._labels.get(value, value)
-                number = 1
-                while name in used:
-                    number += 1
-                    name = f"{wanted}_{number}"
+                name = unique_name(self._labels.get(value, value), used)
                 used.add(name)
                 names[value] = name
         return names

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from anydml.core._json import unique_name
 from anydml.core.levels import LATEST
 from anydml.core.tensor import TensorFlags
 from anydml.graphs.check import Place, Ports
@@ -90,7 +91,7 @@ class _Settling:
             elif self._may_be_owned(self._constant_readers[i]):
                 owned[i] = _unique(node.name or f"constant_{i}", tensors)
             else:
-                name = _unique(node.name or f"constant_{i}", used | tensors)
+                name = unique_name(node.name or f"constant_{i}", used | tensors)
                 used.add(name)
                 nodes[i] = ConstantNode(node.data, name)
         kept = [i for i in range(len(graph.inputs)) if i not in inside]
@@ -126,17 +127,13 @@ class _Settling:
             node = nodes[i]
             assert isinstance(node, OperatorNode), "constants have no inputs"
             nodes[i] = OperatorNode(_with_flags(node.desc, changed), node.name)
-        settled = GraphDesc(
-            (*nodes.values(), *inside.values()),
-            into,
-            between,
-            [replace(e, from_node_index=node_at[e.from_node_index]) for e in graph.output_edges],
-            (
-                *(_owned(graph.inputs[i]) if i in bound else graph.inputs[i] for i in kept),
-                *map(GraphTensor, owned.values()),
-            ),
-            graph.outputs,
-        )
+        out_of = [
+            replace(e, from_node_index=node_at[e.from_node_index]) for e in graph.output_edges
+        ]
+        inputs = [_owned(graph.inputs[i]) if i in bound else graph.inputs[i] for i in kept]
+        inputs += map(GraphTensor, owned.values())
+        all_nodes = (*nodes.values(), *inside.values())
+        settled = GraphDesc(all_nodes, into, between, out_of, inputs, graph.outputs)
         names = {graph.inputs[i].name for i in kept}
         buffers = {name: data for name, data in weights.items() if name in names}
         for i, name in owned.items():
@@ -160,10 +157,7 @@ class _Settling:
 
 def _unique(name: str, used: set[str]) -> str:
     """A name that is not in use, which it is from now on."""
-    found, number = name, 1
-    while found in used:
-        number += 1
-        found = f"{name}_{number}"
+    found = unique_name(name, used)
     used.add(found)
     return found
 

@@ -320,13 +320,12 @@ class GraphDesc:
     ) -> None:
         put = object.__setattr__
         put(self, "nodes", _all_of("nodes", nodes, OperatorNode, ConstantNode))
-        put(self, "input_edges", _all_of("input_edges", input_edges, InputEdge))
-        put(
-            self,
-            "intermediate_edges",
-            _all_of("intermediate_edges", intermediate_edges, IntermediateEdge),
-        )
-        put(self, "output_edges", _all_of("output_edges", output_edges, OutputEdge))
+        for name, edges, kind in (
+            ("input_edges", input_edges, InputEdge),
+            ("intermediate_edges", intermediate_edges, IntermediateEdge),
+            ("output_edges", output_edges, OutputEdge),
+        ):
+            put(self, name, _all_of(name, edges, kind))
         for what, items in (("input", inputs), ("output", outputs)):
             put(self, f"{what}s", _tensors(what, items, getattr(self, f"{what}_edges")))
 

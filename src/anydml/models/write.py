@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from anydml.core._json import unique_name
 from anydml.core.tensor import TensorDesc
 from anydml.devices.binding import elements_size
 from anydml.graphs.check import Place, Ports, topological_order
@@ -92,7 +93,7 @@ class _Model:
         order = [i for i in topological_order(graph) if isinstance(graph.nodes[i], OperatorNode)]
         dispatchables, commands = dict[str, Any](), list[dict[str, Any]]()
         for index in order:
-            name = self._unique(graph.label(index), dispatchables)
+            name = unique_name(graph.label(index), dispatchables)
             record, bindings = self._dispatchable(index)
             dispatchables[name] = record
             commands.append({"type": "dispatch", "dispatchable": name, "bindings": bindings})
@@ -130,7 +131,7 @@ class _Model:
             start = link.from_node_index, link.from_node_output_index
             node = graph.nodes[start[0]]
             if isinstance(node, ConstantNode) and (Role.OUTPUT, start) not in self._names:
-                name = self._unique(graph.label(start[0]), self._resources)
+                name = unique_name(graph.label(start[0]), self._resources)
                 port = self._ports.at((link.to_node_index, link.to_node_input_index), Role.INPUT)
                 assert port is not None, "the graph has been checked"
                 self._add(name, port[1], self._constant(name, node.data, port[1].storage))
@@ -152,7 +153,7 @@ class _Model:
     def _add_output(self, place: Place, name: str) -> None:
         port = self._ports.at(place, Role.OUTPUT)
         assert port is not None, "the graph has been checked"
-        name = self._unique(name or f"{self._graph.label(place[0])}.{port[0]}", self._resources)
+        name = unique_name(name or f"{self._graph.label(place[0])}.{port[0]}", self._resources)
         self._add(name, port[1], self._zeros(port[1]))
         self._names[Role.OUTPUT, place] = name
 
@@ -164,14 +165,6 @@ class _Model:
     def _zeros(desc: TensorDesc) -> dict[str, Any]:
         size = desc.storage.data_type.element_size
         return {"value": 0, "valueCount": -(-desc.total_tensor_size_in_bytes // size)}
-
-    @staticmethod
-    def _unique(name: str, used: Mapping[str, Any]) -> str:
-        found, number = name, 1
-        while found in used:
-            number += 1
-            found = f"{name}_{number}"
-        return found
 
     def _dispatchable(self, index: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """The record of an operator, with the resources that it owns, and its other bindings."""
