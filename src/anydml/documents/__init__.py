@@ -6,11 +6,4 @@
 from anydml.documents.document import Converted, Document, Options, UsageError
 from anydml.documents.kinds import example_document, open_document
 
-__all__ = [
-    "Converted",
-    "Document",
-    "Options",
-    "UsageError",
-    "example_document",
-    "open_document",
-]
+__all__ = ["Converted", "Document", "Options", "UsageError", "example_document", "open_document"]

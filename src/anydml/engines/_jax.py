@@ -75,9 +75,7 @@ class JaxEngine:
     scratch_nbytes: int = 0
 
     def __init__(
-        self,
-        multiplies_halves: bool = False,
-        precision: lax.Precision = lax.Precision.HIGHEST,
+        self, multiplies_halves: bool = False, precision: lax.Precision = lax.Precision.HIGHEST
     ) -> None:
         self.multiplies_halves = multiplies_halves
         self.precision = precision

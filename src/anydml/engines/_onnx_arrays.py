@@ -13,13 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from anydml.engines._onnx_gaps import MOST_POOLED, MOST_ROWS, TYPES, WIDER, WRAPPING
-from anydml.engines._onnx_graph import (
-    Graph,
-    NotTraced,
-    NumpyArray,
-    Spec,
-    Value,
-)
+from anydml.engines._onnx_graph import Graph, NotTraced, NumpyArray, Spec, Value
 
 _COMPARISONS: Final = frozenset(
     ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "IsNaN", "IsInf")

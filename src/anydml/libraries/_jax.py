@@ -19,13 +19,7 @@ from anydml.core.errors import ArgumentTypeError
 from anydml.libraries import _dlpack
 from anydml.libraries._base import Array, Wrap, class_of, unreadable
 from anydml.libraries._device import DeviceArray, Shape, packed_strides
-from anydml.libraries._types import (
-    counterpart,
-    dtype_name,
-    is_added,
-    own_type,
-    to_counterpart,
-)
+from anydml.libraries._types import counterpart, dtype_name, is_added, own_type, to_counterpart
 
 
 def owns(value: Any) -> bool:

@@ -7,13 +7,7 @@ from collections import Counter
 from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
 from anydml.graphs.check import Place
-from anydml.graphs.desc import (
-    GraphDesc,
-    InputEdge,
-    IntermediateEdge,
-    OperatorNode,
-    OutputEdge,
-)
+from anydml.graphs.desc import GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
 from anydml.models.commands import Dispatch
 from anydml.models.document import words
 from anydml.models.model import Model

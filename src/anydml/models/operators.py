@@ -33,12 +33,7 @@ _GRAPH: Final = "dmlserializedgraph"
 _COMPILE_TYPES: Final = ("DmlCompileOp", "DmlCompileGraph")
 _EXECUTION_FLAG: Final = "DML_EXECUTION_FLAG_"
 _ALLOW_HALF: Final = "ALLOW_HALF_PRECISION_COMPUTATION"
-_EXECUTION_FLAGS: Final = (
-    "NONE",
-    _ALLOW_HALF,
-    "DISABLE_META_COMMANDS",
-    "DESCRIPTORS_VOLATILE",
-)
+_EXECUTION_FLAGS: Final = ("NONE", _ALLOW_HALF, "DISABLE_META_COMMANDS", "DESCRIPTORS_VOLATILE")
 
 
 Compile = Callable[[], CompiledOperator | CompiledGraph]

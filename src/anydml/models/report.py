@@ -11,14 +11,7 @@ from anydml.core._json import short_repr
 from anydml.core.errors import ModelError
 from anydml.core.problems import Problem
 from anydml.devices.device import Device
-from anydml.models.check import (
-    Checked,
-    Checks,
-    Target,
-    reading_problems,
-    run_problems,
-    targets,
-)
+from anydml.models.check import Checked, Checks, Target, reading_problems, run_problems, targets
 from anydml.models.constant_indices import index_problems
 from anydml.models.files import Limits
 from anydml.models.model import read_model

@@ -46,10 +46,7 @@ _TOO_DEEP: Final = (
 
 
 def clean(
-    source: Source,
-    shapes: Mapping[str, Sequence[int]],
-    dims: Mapping[str, int],
-    schemaless: Any,
+    source: Source, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int], schemaless: Any
 ) -> Graph:
     """The nodes of a model that are placed, and the types and shapes of all values.
 

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Never
 import numpy as np
 
 from anydml.core._json import did_you_mean, short_repr, unnamed_error
-from anydml.core.errors import (
-    ArgumentTypeError,
-    BindingError,
-    InvalidDescriptorError,
-    ModelError,
-)
+from anydml.core.errors import ArgumentTypeError, BindingError, InvalidDescriptorError, ModelError
 from anydml.devices.device import Device
 from anydml.devices.threads import get_num_threads
 from anydml.graphs.build import GraphBuilder

@@ -35,10 +35,7 @@ _T: Final[Types] = {1: f"T={FLOATS}"}
 _ANY: Final[Types] = {1: f"T={ALL}"}
 _ANY_AND_INDEX: Final[Types] = {1: f"T={ALL}; Tind=i32 i64"}
 _BOOL: Final[Types] = {1: "T=bool"}
-_COMPARED: Final[Types] = {
-    7: f"T={FLOATS}; T1=bool",
-    9: f"T={NUMBERS}; T1=bool",
-}
+_COMPARED: Final[Types] = {7: f"T={FLOATS}; T1=bool", 9: f"T={NUMBERS}; T1=bool"}
 _COUNTED: Final[Types] = {1: f"T={FLOATS} u32 i32 u64 i64"}
 _REDUCED: Final[Types] = {1: f"T={FLOATS}", 18: f"T={FLOATS} u32 i32 u64 i64"}
 _EXTREME: Final[Types] = {

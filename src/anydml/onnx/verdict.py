@@ -109,10 +109,7 @@ class Judged:
 
 
 def judge(
-    graph: Graph,
-    level: FeatureLevel = LATEST,
-    exact: bool = False,
-    runtime: Runtime | None = None,
+    graph: Graph, level: FeatureLevel = LATEST, exact: bool = False, runtime: Runtime | None = None
 ) -> list[Judged]:
     """Where each node of a cleaned-up model runs.
 

@@ -17,15 +17,7 @@ from anydml.engines._windows import Window
 from anydml.ops._computed import Computed
 from anydml.ops._descriptor import Attributes
 from anydml.ops._family import Family
-from anydml.ops._fields import (
-    count_of,
-    enumeration,
-    input_field,
-    nested,
-    output_field,
-    uint,
-    uints,
-)
+from anydml.ops._fields import count_of, enumeration, input_field, nested, output_field, uint, uints
 from anydml.ops._rules import (
     at_least,
     equal,

@@ -114,11 +114,7 @@ def _check_place(array: Array, name: str) -> None:
 
 
 def run_measured(
-    name: str,
-    x: Array,
-    attributes: Mapping[str, Any],
-    make: Callable[[int], Array],
-    threads: int,
+    name: str, x: Array, attributes: Mapping[str, Any], make: Callable[[int], Array], threads: int
 ) -> Array:
     """Run a kernel whose output has a size that the data decide."""
     _check_place(x, f"{name}: input 0")

@@ -253,12 +253,7 @@ def batch_normalization(
 
 @_operator("local_response_normalization")
 def local_response_normalization(
-    input: Expression,
-    cross_channel: bool,
-    local_size: int,
-    alpha: float,
-    beta: float,
-    bias: float,
+    input: Expression, cross_channel: bool, local_size: int, alpha: float, beta: float, bias: float
 ) -> Expression:
     """LOCAL_RESPONSE_NORMALIZATION."""
 

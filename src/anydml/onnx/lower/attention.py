@@ -8,13 +8,7 @@ from anydml.core.dtypes import DataType
 from anydml.core.tensor import TensorDesc
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.matrices import integer_product_to_float
-from anydml.onnx.lower.node import (
-    Lowering,
-    RefusedError,
-    Sizes,
-    UnsupportedError,
-    strides_to,
-)
+from anydml.onnx.lower.node import Lowering, RefusedError, Sizes, UnsupportedError, strides_to
 from anydml.onnx.types import DATA_TYPES
 from anydml.ops._fields import ScaleBias
 

@@ -8,14 +8,7 @@ from typing import Any, Final
 from anydml.core.tensor import packed_strides
 from anydml.graphs.build import Expression
 from anydml.onnx.lower.elementwise import fused_activation
-from anydml.onnx.lower.node import (
-    Lowering,
-    Sizes,
-    UnfitError,
-    UnsupportedError,
-    padded,
-    strides_to,
-)
+from anydml.onnx.lower.node import Lowering, Sizes, UnfitError, UnsupportedError, padded, strides_to
 
 
 def gemm(n: Lowering) -> Expression:

@@ -8,13 +8,7 @@ import numpy as np
 
 from anydml.core.tensor import packed_strides
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import (
-    Lowering,
-    RefusedError,
-    UnsupportedError,
-    axes_of,
-    padded,
-)
+from anydml.onnx.lower.node import Lowering, RefusedError, UnsupportedError, axes_of, padded
 from anydml.onnx.types import DATA_TYPES
 
 

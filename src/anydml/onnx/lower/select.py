@@ -8,13 +8,7 @@ from typing import Any
 from anydml.core.dtypes import DataType
 from anydml.core.tensor import packed_strides
 from anydml.graphs.build import Expression
-from anydml.onnx.lower.node import (
-    Lower,
-    Lowering,
-    UnsupportedError,
-    axes_of,
-    padded,
-)
+from anydml.onnx.lower.node import Lower, Lowering, UnsupportedError, axes_of, padded
 
 
 def gather(n: Lowering) -> Expression:

@@ -27,11 +27,7 @@ __all__ = ["PREFIX", "AxisKind", "BoolKind", "EnumerationKind", "FieldInfo", "Fl
 
 
 def _field(
-    role: Role,
-    kind: Kind,
-    counts: str | None = None,
-    optional: bool = False,
-    fused: bool = False,
+    role: Role, kind: Kind, counts: str | None = None, optional: bool = False, fused: bool = False
 ) -> Any:
     left_out = optional or fused or counts is not None
     default: Any = None if left_out else dataclasses.MISSING

@@ -10,15 +10,7 @@ from anydml.core import _json
 from anydml.core.levels import FeatureLevel
 from anydml.core.rules import UNKNOWN
 from anydml.core.tensor import MAX_DIMENSIONS, integer_of, members_of
-from anydml.ops._fields.base import (
-    INT,
-    UINT,
-    Kind,
-    Outside,
-    Siblings,
-    json_int,
-    json_int64,
-)
+from anydml.ops._fields.base import INT, UINT, Kind, Outside, Siblings, json_int, json_int64
 from anydml.ops._fields.real import FloatKind
 
 _FLOAT = FloatKind()
