@@ -1,8 +1,10 @@
 """The judge finds what breaks a promise, names the case, and outlives what it judges."""
 
+import itertools
 import json
 import textwrap
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from click.testing import CliRunner
 import anydml as dml
 from anydml import judge
 from anydml.cli.command import commands
+from anydml.judge import judging, promises
+from anydml.judge.libraries import LIBRARIES
 
 
 def verdicts(answers):
@@ -43,7 +47,8 @@ def test_every_promise_is_kept_here(judge_function, function):
 
 def test_a_library_is_judged_in_processes():
     answers = judge.judge(["anydml"], ["scatter_add"])
-    assert verdicts(answers) == {"sums": "yes", "runs": "yes", "threads": "yes"}
+    expected = {"sums": "yes", "runs": "yes", "threads": "yes", "replay": "none"}
+    assert expected.items() <= verdicts(answers).items()
 
 
 # ---- planted faults
@@ -245,6 +250,81 @@ def test_a_planted_fault_of_another_function_is_found(judge_function, fault, pro
     assert promise in broken(judge_function(fault))
 
 
+# ---- gradients, replays and large arrays
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "anydml"])
+@pytest.mark.parametrize("function", ["top_k", "gather", "scatter", "scatter_add"])
+def test_gradients(library, function):
+    pytest.importorskip("torch" if library == "anydml" else library)
+    answer = judged(library, function, "gradient")
+    # PyTorch gives an update that is written over the gradient of the one that remains.
+    expected = "no" if (library, function) == ("torch", "scatter") else "yes"
+    assert answer.verdict == expected, answer.example
+
+
+def judged(library, function, promise):
+    made = LIBRARIES[library][0]()
+    (asked,) = (p for p in judge.PROMISES if (p.function, p.name) == (function, promise))
+    return judging._ask(library, asked, judging.Judged(made, made.functions[function]))
+
+
+@pytest.mark.parametrize(
+    ("judge_function", "fault"),
+    [
+        (judge.top_k, lambda x, k: (x.topk(k)[0].detach() + 0 * x.sum(), x.topk(k)[1])),
+        (judge.gather, lambda x, at: x[at] / 2 + x[at].detach() / 2),
+        (judge.scatter_add, lambda x, at, y: x.scatter_add(0, at, y.flip(0)).detach() + y.sum()),
+    ],
+)
+def test_a_wrong_gradient_is_found(judge_function, fault):
+    pytest.importorskip("torch")
+    (found,) = judge_function(fault, library="torch", names=["gradient"])
+    assert found.verdict == "no"
+    assert "the gradients" in found.example
+
+
+@pytest.mark.parametrize("function", ["top_k", "gather", "scatter", "scatter_add"])
+@pytest.mark.parametrize("fault", [None, "elements of the capture", "raises"])
+def test_a_replay_is_compared_with_a_call(function, fault, monkeypatch):
+    library = LIBRARIES["anydml"][0]()
+
+    def replay(called, other, given):
+        if fault == "raises":
+            raise RuntimeError("capture")
+        return called(given[0] if fault else other, *given[1:])
+
+    monkeypatch.setattr(library, "replay", replay)
+    (asked,) = (p for p in judge.PROMISES if (p.function, p.name) == (function, "replay"))
+    answer = judging._ask("", asked, judging.Judged(library, library.functions[function]))
+    assert answer.verdict == {None: "yes", "raises": "refuses"}.get(fault, "no")
+
+
+def test_large_arrays_are_tried_on_request_and_where_they_fit(monkeypatch):
+    large = [(p.function, p.name) for p in judge.PROMISES if p.is_large]
+    assert large == [("top_k", "large"), ("nonzero", "large"), ("gather", "large")]
+    assert "large" not in verdicts(judge.gather(np.take))
+    asked = []
+    monkeypatch.setattr(
+        judging, "_ask_process", lambda _, n, *__: (asked.append(n), ([], ("none", "")))[1]
+    )
+    for is_large in (False, True):
+        asked.clear()
+        judging.judge(["anydml"], ["nonzero"], large=is_large)
+        names = {judge.PROMISES[i].name for i in itertools.chain(*asked)}
+        assert ("large" in names) == is_large
+    little = SimpleNamespace(read_text=lambda: "MemAvailable: 16000000 kB VmData: 1 kB")
+    monkeypatch.setattr(promises, "Path", lambda _: little)
+    assert judged("anydml", "gather", "large").verdict == "none"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("function", ["top_k", "nonzero", "gather"])
+def test_large_arrays(function):
+    answers = verdicts(judge.judge(["anydml"], [function], large=True))
+    assert answers["large"] in ("yes", "none")  # none where memory is short
+
+
 # ---- processes
 
 FAULTY = """
@@ -284,7 +364,8 @@ def test_a_crash_and_a_hang_are_answers(tmp_path, monkeypatch, name, promise, ve
     found = verdicts(answers)
     assert found[promise] == verdict
     assert found["order"] == found["batch"] == "yes"  # before it, and behind it
-    assert len(found) == len([p for p in judge.PROMISES if p.function == "top_k"])
+    tried = [p for p in judge.PROMISES if p.function == "top_k" and not p.is_large]
+    assert len(found) == len(tried)
 
 
 def test_what_a_function_prints_is_no_answer(tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ SEARCHES = {  # what somebody looks for, and a page that one of the first result
     "convolution": "operators/convolution/",
 }
 FILTERS = {  # in the list of operators, and what stays
-    "torch.topk": {"TOP_K", "TOP_K1"},
+    "torch.topk": {"TOP_K1"},
     "gather nd1": {"GATHER_ND1"},
     "no such operator": set(),
 }

@@ -102,11 +102,12 @@ def run_suite(
     help="Judge this function alone: top_k, scatter, ... Can be repeated.",
 )  # fmt: skip
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@click.option("--large", is_flag=True, help="Try arrays of more than 2^31 elements, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: a list of answers.")
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 def judge(
-    libraries: tuple[str, ...], functions: tuple[str, ...], device: str, as_json: bool,
-    markdown: bool,
+    libraries: tuple[str, ...], functions: tuple[str, ...], device: str, large: bool,
+    as_json: bool, markdown: bool,
 ) -> None:  # fmt: skip
     """Judge array libraries, all that are installed by default: ties, NaN, bad indices.
 
@@ -121,7 +122,7 @@ def judge(
     from anydml.judge.report import report
 
     try:
-        answers = ask(libraries, functions, device)
+        answers = ask(libraries, functions, device, large=large)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
     if as_json:

@@ -38,7 +38,7 @@ class Answer:
         The promise.
     verdict : str
         ``yes``; ``no``; ``refuses`` where valid arguments raise an error; ``crashes``; ``hangs``;
-        ``none`` where the library has no such function, or no choice of threads.
+        ``none`` where the library has no such function, choice of threads, gradient or CUDA graph.
     example : str
         The first case that breaks the promise; empty for ``yes``.
     page : str or None
@@ -71,15 +71,30 @@ class Judged:
 
     def __call__(self, *arguments: Any) -> Any:
         given = [self._array(x) for x in arguments]
+        return self._tried(lambda: self._function(*given), given[0])
+
+    def gradient(self, of: int, weights: np.ndarray[Any, Any], *arguments: Any) -> Any:
+        """Return the gradient of the weighted first result with respect to argument `of`."""
+        return self._tried(
+            lambda: self._library.gradient(self._function, of, weights, arguments), None
+        )
+
+    def replay(self, other: np.ndarray[Any, Any], *arguments: Any) -> Any:
+        """Capture a call in a CUDA graph, and replay it with other elements in its first array."""
+        return self._tried(lambda: self._library.replay(self._function, other, arguments), None)
+
+    def _tried(self, run: Callable[[], Any], first: Any) -> Any:
         try:
-            found = self._function(*given)
+            found = run()
             if isinstance(found, tuple | list):
                 return [self._library.numpy(x) for x in found]
             return self._library.numpy(found)
+        except UntriedError:
+            raise
         except Exception as error:
             self.has_raised = True
             text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-            raise RefusedError(text, self._left_in(given[0])) from error
+            raise RefusedError(text, self._left_in(first)) from error
 
     def _array(self, x: Any) -> Any:
         if isinstance(x, list):
@@ -134,7 +149,8 @@ def _judge_function(kind: str) -> Callable[..., list[Answer]]:
         _known("names", names, promises)
         judged = Judged(LIBRARIES[library][0](), function)
         called = getattr(function, "__name__", type(function).__name__)
-        return [_ask(called, promises[name], judged) for name in names or promises]
+        asked = names or [name for name, promise in promises.items() if not promise.is_large]
+        return [_ask(called, promises[name], judged) for name in asked]
 
     judge_function.__name__ = kind
     judge_function.__doc__ = f"""Judge a function by the promises of `{kind}`, in this process.
@@ -146,7 +162,7 @@ def _judge_function(kind: str) -> Callable[..., list[Answer]]:
     library : str
         ``numpy``, ``torch``, ``jax``, ``dask``: whose arrays the function takes.
     names : sequence of str
-        Names of promises; all by default.
+        Names of promises; by default all but those of large arrays.
 
     Returns
     -------
@@ -185,7 +201,7 @@ def _known(what: str, given: Sequence[str], known: Any) -> None:
 
 def judge(
     libraries: Sequence[str] = (), functions: Sequence[str] = (), device: str = "cpu",
-    seconds: float = SECONDS,
+    seconds: float = SECONDS, large: bool = False,
 ) -> list[Answer]:  # fmt: skip
     """Judge libraries, each function in a process of its own.
 
@@ -201,6 +217,8 @@ def judge(
         ``cpu`` or ``cuda``.
     seconds : float
         How long the promises of one function may take.
+    large : bool
+        Whether to try arrays of more than 2^31 elements, too; ``none`` with less than 16 GiB free.
 
     Returns
     -------
@@ -219,12 +237,14 @@ def judge(
     answers: list[Answer] = []
     for name in libraries or here:
         for function in functions or FUNCTIONS:
-            answers += _in_processes(name, function, device, seconds)
+            answers += _in_processes(name, function, device, seconds, large)
     return answers
 
 
-def _in_processes(name: str, function: str, device: str, seconds: float) -> Iterator[Answer]:
-    left = [promise for promise in PROMISES if promise.function == function]
+def _in_processes(
+    name: str, function: str, device: str, seconds: float, large: bool
+) -> Iterator[Answer]:
+    left = [p for p in PROMISES if p.function == function and (large or not p.is_large)]
     while left:
         found, how = _ask_process(name, [*map(PROMISES.index, left)], device, seconds)
         for promise, (verdict, example, page) in zip(left, found, strict=False):

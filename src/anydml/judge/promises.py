@@ -7,10 +7,12 @@ results are computed in plain Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -31,6 +33,12 @@ class Caller(Protocol):
 
     def shares(self, size: int, count: int) -> bool:
         """Return whether writing to the first part of a split changes the array."""
+
+    def gradient(self, of: int, weights: Array, *arguments: Any) -> Array:
+        """Return the gradient of the weighted first result with respect to argument `of`."""
+
+    def replay(self, other: Array, *arguments: Any) -> Any:
+        """Capture a call in a CUDA graph, and replay it with other elements in its first array."""
 
 
 SIZES: Final = (3, 4, 5, 8, 16, 40, 100, 1000, 5000)
@@ -71,24 +79,27 @@ class Promise:
         The promise as a sentence.
     broken : callable
         Takes the caller; returns what is wrong in the first case that breaks the promise, or None.
+    is_large : bool
+        Whether its arrays have more than 2^31 elements. It is tried on request.
     """
 
     function: str
     name: str
     text: str
     broken: Callable[[Caller], str | None] = field(repr=False, compare=False)
+    is_large: bool = False
 
 
 PROMISES: Final[list[Promise]] = []
 """All promises, by function."""
 
 
-def _promise(function: str, name: str, text: str) -> Callable[[Any], Any]:
+def _promise(function: str, name: str, text: str, is_large: bool = False) -> Callable[[Any], Any]:
     def register(cases: Callable[[Caller], Iterator[str | None]]) -> Any:
         def broken(call: Caller) -> str | None:
             return next((wrong for wrong in cases(call) if wrong is not None), None)
 
-        PROMISES.append(Promise(function, name, text, broken))
+        PROMISES.append(Promise(function, name, text, broken, is_large))
         return cases
 
     return register
@@ -510,3 +521,137 @@ def _joined(call: Caller) -> Iterator[str | None]:
         bits = [_random(i).integers(0, 1 << 32, s, np.uint32) for i, s in enumerate(sizes)]
         got = np.ascontiguousarray(call([part.view(np.float32) for part in bits]))
         yield _differs(f"join of sizes {sizes}", "bits", got.view(np.uint32), np.concatenate(bits))
+
+
+# ---- gradients, where the library has them: of integers, so that sums are exact
+
+
+def _weights(shape: Sequence[int]) -> Array:
+    return _random(1).integers(1, 100, shape).astype("float32")
+
+
+@_promise("top_k", "gradient", "the gradient of a value goes to the element at its index")
+def _top_k_gradient(call: Caller) -> Iterator[str | None]:
+    for size in SIZES:
+        x = _random(size).integers(0, 3, size).astype("float32")
+        _, indices, text = _top_k(call, x, size // 2)
+        weights, expected = _weights(indices.shape), np.zeros_like(x)
+        expected[indices] = weights
+        got = call.gradient(0, weights, x, size // 2)
+        yield _differs(text, f"of {shown(weights)} the gradients", got, expected)
+
+
+@_promise("gather", "gradient", "the gradients of a row that is fetched several times are added")
+def _gather_gradient(call: Caller) -> Iterator[str | None]:
+    for size in SIZES:
+        x, indices, _ = _scatter_case(size, 3 * size, size)
+        weights, expected = _weights(indices.shape), np.zeros_like(x)
+        np.add.at(expected, indices, weights)
+        text = f"gather({shown(x)}, {shown(indices)})"
+        got = call.gradient(0, weights, x, indices)
+        yield _differs(text, f"of {shown(weights)} the gradients", got, expected)
+
+
+@_promise(
+    "scatter", "gradient", "an update has a gradient if it remains; an element, if no update does"
+)
+def _scatter_gradient(call: Caller) -> Iterator[str | None]:
+    for size in SIZES:
+        case = _scatter_case(size, 2 * size, size)
+        text = f"scatter({', '.join(map(shown, case))})"
+        found, weights = np.asarray(call(*case)), _weights((size,))
+        remains = found >= 0  # elements are negative; an update is its own position
+        of_updates = np.zeros(2 * size, "float32")
+        of_updates[found[remains].astype(int)] = weights[remains]
+        for of, expected in ((0, np.where(remains, 0, weights)), (2, of_updates)):
+            got = call.gradient(of, weights, *case)
+            what = f"of {shown(weights)} the gradients of argument {of + 1}"
+            yield _differs(text, what, got, expected)
+
+
+@_promise(
+    "scatter_add", "gradient", "an update has the gradient of the element that it is added to"
+)
+def _add_gradient(call: Caller) -> Iterator[str | None]:
+    for size in SIZES:
+        x, indices, updates = _scatter_case(size, 2 * size, size)
+        weights = _weights((size,))
+        got = call.gradient(2, weights, x, indices, updates)
+        text = f"scatter_add({shown(x)}, {shown(indices)}, {shown(updates)})"
+        yield _differs(text, f"of {shown(weights)} the gradients", got, weights[indices])
+
+
+# ---- replays of CUDA graphs, and arrays of more than 2^31 elements
+
+
+def _replays(function: str, arguments: Callable[[int], tuple[Any, ...]]) -> None:
+    @_promise(function, "replay", "a replay of a CUDA graph gives what a call gives, bit for bit")
+    def _replay(call: Caller) -> Iterator[str | None]:
+        for size in SIZES[2:]:
+            x, *rest = arguments(size)
+            for seed in range(3):
+                other = _random(seed).integers(0, 9, size).astype("float32")
+                got = _as_bytes(call.replay(other, x, *rest))
+                is_same = got == _as_bytes(call(other, *rest))
+                yield (
+                    None
+                    if is_same
+                    else f"{function} of {size} elements, replay {seed + 1}: differs"
+                )
+
+
+_replays("top_k", lambda size: (np.ones(size, "float32"), size // 2))
+_replays("gather", lambda size: _scatter_case(size, size, size)[:2])
+for _function in ("scatter", "scatter_add"):
+    _replays(_function, lambda size: _scatter_case(size, 2 * size, size))
+
+_LARGE: Final = 2**31 + 40
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Go on only if 16 GiB are free; the process then gets errors where it would take all."""
+    try:
+        import resource
+
+        free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
+        used = re.search(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())
+    except (ImportError, OSError):
+        raise UntriedError from None
+    if free is None or used is None or int(free[1]) < 1 << 24:
+        raise UntriedError
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    most = (int(free[1]) * 9 // 10 + int(used[1])) << 10
+    resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+@_promise("top_k", "large", "rows of more than 2^31 elements together are searched", is_large=True)
+def _large_top_k(call: Caller) -> Iterator[str | None]:
+    with _room():
+        rows, size = 2**16 + 1, 2**15
+        x, at = np.zeros((rows, size), "int8"), np.arange(rows)
+        x[at, at % size], x[at, (at + 9) % size] = 2, 1
+        _, indices = call(x[:], 2)  # of a view no copy is made
+        expected = np.stack([at % size, (at + 9) % size], -1)
+        yield _differs(f"top_k of {rows} × {size} int8", "indices", indices, expected)
+
+
+@_promise("nonzero", "large", "coordinates beyond 2^31 are right", is_large=True)
+def _large_nonzero(call: Caller) -> Iterator[str | None]:
+    with _room():
+        places = [[7], [2**31 - 1], [2**31 + 3]]
+        x = np.zeros(_LARGE, "int8")
+        x[np.ravel(places)] = 1
+        yield _differs(f"nonzero of {_LARGE} int8", "coordinates", call(x[:]), places)
+
+
+@_promise("gather", "large", "indices beyond 2^31 fetch what is there", is_large=True)
+def _large_gather(call: Caller) -> Iterator[str | None]:
+    with _room():
+        x, indices = np.zeros(_LARGE, "int8"), np.array([3, 2**31 - 1, 2**31 + 3, _LARGE - 1])
+        x[indices] = [1, 2, 3, 4]
+        yield _differs(f"gather of {_LARGE} int8", "elements", call(x[:], indices), [1, 2, 3, 4])

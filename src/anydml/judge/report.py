@@ -9,7 +9,7 @@ from anydml.judge.judging import Answer
 
 LEGEND: Final = (
     "yes: kept in all cases; (yes): kept, though the library's documentation does not promise it; "
-    "{no}: broken, though it does; –: no such function, or no choice of threads"
+    "{no}: broken, though it does; –: no such function, choice of threads, gradient or CUDA graph"
 )
 
 
@@ -38,7 +38,8 @@ def report(
     by_place = {(a.library, a.promise.function, a.promise.name): a for a in answers}
     title = [f"{name} {versions.get(name, '')}".strip() for name in libraries]
     for function in dict.fromkeys(answer.promise.function for answer in answers):
-        promises = [*dict.fromkeys(a.promise for a in answers if a.promise.function == function)]
+        answered = [a for a in answers if a.promise.function == function and a.verdict != "none"]
+        promises = [*dict.fromkeys(a.promise for a in answered)]
         rows = [
             [p.text, *(cell(by_place[name, function, p.name], is_markdown) for name in libraries)]
             for p in promises
