@@ -1,5 +1,7 @@
 """`anydml run MODEL.onnx --against PROVIDER`: the first node that differs from ONNX Runtime's."""
 
+import re
+
 import numpy as np
 import onnx
 import onnx.helper as oh
@@ -31,11 +33,11 @@ def run(tmp_path, monkeypatch, capsys):
     """A function that runs a model in a new folder: status, output and messages."""
     monkeypatch.chdir(tmp_path)
 
-    def call(model, *options, provider=CPU):
+    def call(model, *options, provider=CPU, device="cpu"):
         if not isinstance(model, str):
             onnx.save(model, "model.onnx")
             model = "model.onnx"
-        given = ["--random", "0", "--device", "cpu", "--against", provider]
+        given = ["--random", "0", "--device", device, "--against", provider]
         status = main(["run", model, *given, *options])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
@@ -153,6 +155,78 @@ def test_what_the_provider_refuses_is_one_message(run, monkeypatch):
     monkeypatch.setattr(onnxruntime.InferenceSession, "__init__", fail)
     status, _, error = run(to_bool(), "--dim", "n=1")
     assert (status, error) == (1, f"Error: {CPU} fails: 80070057 parameter.\n")
+
+
+@pytest.mark.parametrize(
+    ("device", "against"),
+    [("cpu", "reference"), (f"onnxruntime:{CPU}", "AzureExecutionProvider"),
+     (f"onnxruntime:{CPU}", "cpu")],
+)  # fmt: skip
+def test_any_two_sides_are_compared(run, device, against):
+    status, _, error = run(to_bool(), "--dim", "n=2", provider=against, device=device)
+    assert (status, error) == (0, "4 tensors are equal within the bounds\n")
+
+
+@pytest.mark.parametrize(
+    ("device", "provider"), [(CPU, "AzureExecutionProvider"), ("AzureExecutionProvider", CPU)]
+)
+def test_a_provider_that_differs_from_the_other_is_found(
+    run, tmp_path, monkeypatch, device, provider
+):
+    from anydml.onnx import against
+
+    real = against.provider_tensors
+
+    def wrong(model, side, inputs):
+        tensors, on_cpu = real(model, CPU, inputs)
+        if side == "AzureExecutionProvider" and "c" in tensors:
+            tensors["c"] = ~tensors["c"]
+        return tensors, on_cpu
+
+    monkeypatch.setattr(against, "provider_tensors", wrong)
+    monkeypatch.setattr("anydml.documents.onnx.provider_tensors", wrong)
+    status, _, error = run(
+        to_bool(), "--dim", "n=2", device=f"onnxruntime:{device}", provider=provider
+    )
+    assert status == 1
+    assert "The first tensor that differs is 'c', of node 'to_bool' (Cast)\n" in error
+    (folder,) = tmp_path.glob("*.out")
+    assert {path.name for path in folder.iterdir()} == {"node.onnx", "b.npy"}
+
+
+def test_an_output_that_no_node_computes(run):
+    nodes = [oh.make_node("Relu", ["x"], ["y"])]
+    model = model_of(nodes, {"x": [3]}, {"y": FLOAT, "x": FLOAT})
+    status, out, error = run(model, device=f"onnxruntime:{CPU}", provider=CPU)
+    assert (status, error) == (0, "1 tensor is equal within the bounds\n")
+    assert "x: float32 (3,)" in out
+
+
+@pytest.mark.parametrize(
+    ("device", "options", "status", "message"),
+    [
+        ("onnxruntime:None", ["--against", CPU], 1, "--device: expected one of .*got 'None'"),
+        (f"onnxruntime:{CPU}", [], 2, "expected --against, and no --timing"),
+        (f"onnxruntime:{CPU}", ["--against", CPU, "--timing"], 2, "no --timing"),
+        ("onnxruntim", ["--against", CPU], 2, "expected one of cpu, "),
+        ("cpu", ["--against", "xla:nothing"], 1, "xla"),
+        (
+            "cpu",
+            ["--against", "nothing"],
+            1,
+            "--against: expected one of .*reference.*got 'nothing'",
+        ),
+    ],
+)
+def test_sides_that_are_not_there(tmp_path, monkeypatch, capsys, device, options, status, message):
+    monkeypatch.chdir(tmp_path)
+    onnx.save(to_bool(), "model.onnx")
+    given = ["--dim", "n=2", "--random", "0", "--device", device, *options]
+    assert main(["run", "model.onnx", *given]) == status
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert "Traceback" not in error
+    assert main(["check", "model.onnx", "--dim", "n=2", "--device", f"onnxruntime:{CPU}"]) == 2
 
 
 def test_wrong_uses(run, tmp_path):

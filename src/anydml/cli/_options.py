@@ -239,19 +239,27 @@ _RUN: Final = (
                  help="Compare every tensor of an ONNX model for which DIR has NAME.npy, and name "
                  "the first node that differs."),
     click.option("--against", metavar="PROVIDER",
-                 help="Run an ONNX model in ONNX Runtime with this provider, too, such as "
-                 "CPUExecutionProvider, compare every tensor, and write a model of the first node "
-                 "that differs (--rtol and --atol; 1e-3 and 1e-4 by default)."),
+                 help="Run an ONNX model on this device too, or in ONNX Runtime with a provider "
+                 "such as CPUExecutionProvider, compare every tensor, and write a model of the "
+                 "first node that differs (--rtol and --atol; 1e-3 and 1e-4 by default). "
+                 "--device onnxruntime:PROVIDER compares two providers."),
 )  # fmt: skip
 add_sizes_options = _bundled("options", Options, *_SIZES)
 add_check_options = _bundled("options", Options, *_SIZES, _AS_ONNXRUNTIME, _RUNTIME)
 add_run_options = _bundled("options", Options, *_RUN, *_SIZES, _AS_ONNXRUNTIME)
 
 
+PROVIDER_OF: Final = "onnxruntime:"
+"""The beginning of a `--device` of `anydml run --against` that is a provider of ONNX Runtime."""
+
+
 def _checked_device(
     _context: click.Context, _option: click.Parameter, name: str | None
 ) -> str | None:
-    if name is not None and not is_name(name):
+    given = name
+    if name is not None and _context.command.name == "run":  # a provider is one side of --against
+        given = name.partition(":")[0] if name.startswith(PROVIDER_OF) else name
+    if given is not None and not is_name(given):
         raise click.BadParameter(f"expected one of {', '.join((*NAMES, 'auto'))}, got {name!r}")
     return name
 

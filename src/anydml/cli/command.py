@@ -24,6 +24,7 @@ import click
 import anydml
 from anydml.cli import tables
 from anydml.cli._options import (
+    PROVIDER_OF,
     PathType,
     add_bounds_options,
     add_check_options,
@@ -158,6 +159,11 @@ def run(
         raise click.UsageError("--json and --timing cannot be combined")
     if options.against is not None and options.expect_all is not None:
         raise click.UsageError("--against and --expect-all cannot be combined")
+    if device is not None and device.startswith(PROVIDER_OF):
+        if options.against is None or timing:
+            raise click.UsageError(f"--device {device}: expected --against, and no --timing")
+        options = replace(options, provider=device.removeprefix(PROVIDER_OF))
+        device = "onnxruntime"
     if options.against is not None and bounds == Bounds():
         bounds = _OF_PROVIDERS
     if bounds != Bounds() and not (expected or options.expect_all or options.against):

@@ -38,6 +38,7 @@ class Options:
     random: int | None = None
     expect_all: Path | None = None
     against: str | None = None
+    provider: str | None = None  # that of --device onnxruntime:PROVIDER
     shape: tuple[tuple[str, tuple[int, ...]], ...] = ()
     dim: tuple[tuple[str, int], ...] = ()
     as_onnxruntime: bool = False

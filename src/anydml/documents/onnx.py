@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from anydml.core._json import short_repr
 from anydml.core._progress import show_progress
 from anydml.core.errors import ModelError
 from anydml.core.levels import FeatureLevel
+from anydml.devices.backends import is_name
 from anydml.devices.device import Device
 from anydml.documents.document import Arrays, Converted, Document, Expected, UsageError, Write
 from anydml.drawing import Box, Line, draw_boxes
@@ -23,7 +24,13 @@ from anydml.models.resources import json_numbers
 from anydml.models.run import durations, repeated
 from anydml.models.write import file_names
 from anydml.onnx import read_onnx
-from anydml.onnx.against import computed_names, one_node, provider_tensors, session_options
+from anydml.onnx.against import (
+    computed_names,
+    one_node,
+    provider_tensors,
+    session_options,
+    tensors_of,
+)
 from anydml.onnx.cpu import is_available
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.read import read_file
@@ -71,17 +78,22 @@ class OnnxDocument(Document):
 
     @cached_property
     def _provided(self) -> tuple[dict[str, Any], set[str]]:
-        """The tensors of the provider of `--against`, and the nodes that it leaves to the CPU."""
-        return provider_tensors(self.model, self.options.against or "", self._arrays)
+        """The tensors of the other side, `--against`, and the nodes that it leaves to the CPU."""
+        return tensors_of(self.model, self.options.against or "", self._arrays)
 
     def _provided_tensor(self, name: str) -> Any:
         return self._provided[0][name]
 
     def expected(self) -> Mapping[str, Expected]:
+        if self.options.provider is not None:
+            session_options(self.options.provider, "--device")
         if self.options.against is not None:
             if problems := self.model.memory_problems(copies=2):  # ours and the provider's
                 raise ModelError(*problems)
-            session_options(self.options.against)
+            if is_name(self.options.against):
+                Device(self.options.against)
+            else:
+                session_options(self.options.against)
             read = self._provided_tensor  # not before the model has run here
             names = computed_names(self.model)
             return {name: (self.options.against, partial(read, name)) for name in names}
@@ -110,7 +122,7 @@ class OnnxDocument(Document):
         node = read_onnx(
             content, shapes=self._shapes(inputs), as_onnxruntime=exact, memory_limit=limit
         )
-        return node.compile(device)(**inputs)[name]
+        return self._runner(node, device, ())(**inputs)[name]
 
     def explain(self, name: str) -> Iterator[str]:
         """Write a model of the node that computes a tensor, with its inputs of the provider."""
@@ -144,7 +156,7 @@ class OnnxDocument(Document):
             raise ModelError(*problems)
         arrays = self._arrays
         further = [name for name in dict.fromkeys(names) if name not in model.outputs]
-        compiled = model.compile(device, further)
+        compiled = self._runner(model, device, further)
         results: dict[str, Any] = {}
         what = f"Run of {short_repr(self.path.name)}"
         seconds = repeated(lambda: results.update(compiled(**arrays)), repeat, what, show_progress)
@@ -156,6 +168,20 @@ class OnnxDocument(Document):
             for line in _lines(name, results[name]):
                 write(f"{line}\n")
         return results
+
+    def _runner(
+        self, model: OnnxModel, device: Device, further: Sequence[str]
+    ) -> Callable[..., Arrays]:
+        """Return what runs a model: the device, or the provider of ONNX Runtime."""
+        compiled, provider = model.compile(device, further), self.options.provider
+        if provider is None:
+            return compiled
+
+        def run(**arrays: Any) -> Arrays:
+            compiled(**arrays)  # ONNX Runtime ends the process for some invalid models
+            return provider_tensors(model, provider, arrays)[0]
+
+        return run
 
     def _write_files(self, results: Arrays) -> None:
         problems = [

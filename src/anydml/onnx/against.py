@@ -1,4 +1,4 @@
-"""The tensors of a model in ONNX Runtime with any provider, and a model of one node of it."""
+"""The tensors of a model on a device, or in ONNX Runtime with any provider; a model of one node."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 from anydml.core._json import short_repr
 from anydml.core.errors import DeviceError, ModelError
 from anydml.core.extras import name_missing_package
+from anydml.devices.backends import NAMES, is_name
+from anydml.devices.device import Device
 from anydml.onnx.cpu import message_of
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.read import load_onnx
@@ -22,6 +24,16 @@ _PLUG_IN = "onnxruntime_ep_"
 _CPU = "CPUExecutionProvider"
 
 
+def tensors_of(
+    model: OnnxModel, side: str, inputs: Mapping[str, Any]
+) -> tuple[dict[str, Any], set[str]]:
+    """Run a model on one of our devices, or in ONNX Runtime: see `provider_tensors`."""
+    if not is_name(side):
+        return provider_tensors(model, side, inputs)
+    names = [name for name in computed_names(model) if name not in model.outputs]
+    return dict(model.compile(Device(side), names)(**inputs)), set()
+
+
 def provider_tensors(
     model: OnnxModel, provider: str, inputs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], set[str]]:
@@ -32,7 +44,7 @@ def provider_tensors(
     Returns
     -------
     tensors : dict of str to array
-        Every tensor that a node computes, by name, in the order of the model.
+        Every tensor that a node computes, by name, in the order of the model, and the outputs.
     on_cpu : set of str
         Names of nodes that the provider leaves to the CPU.
 
@@ -48,7 +60,7 @@ def provider_tensors(
         if tensor.data_location == 1:  # EXTERNAL
             tensor.CopyFrom(tensor_of(model.source.constants[tensor.name], load_onnx()))
     known = {output.name for output in proto.graph.output}
-    names = computed_names(model)
+    names = [*dict.fromkeys([*computed_names(model), *model.outputs])]
     for name in names:
         if name not in known:
             proto.graph.output.add().name = name
@@ -87,7 +99,7 @@ def computed_names(model: OnnxModel) -> list[str]:
     return [name for name in model.names() if name in computed]
 
 
-def session_options(provider: str) -> tuple[Any, list[str] | None]:
+def session_options(provider: str, option: str = "--against") -> tuple[Any, list[str] | None]:
     """Options of a session with a provider, and the names of providers if it is built in.
 
     Raises
@@ -95,11 +107,11 @@ def session_options(provider: str) -> tuple[Any, list[str] | None]:
     DeviceError
         There is no such provider here.
     """
-    with name_missing_package("--against", "anydml[onnxruntime]"):
+    with name_missing_package(option, "anydml[onnxruntime]"):
         import onnxruntime
     if not hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):
         got = onnxruntime.__version__
-        raise DeviceError(f"--against: expected ONNX Runtime 1.24 or newer, got {got}")
+        raise DeviceError(f"{option}: expected ONNX Runtime 1.24 or newer, got {got}")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -111,8 +123,9 @@ def session_options(provider: str) -> tuple[Any, list[str] | None]:
     plug_ins = {name: module for module in map(import_module, found)
                 for name in module.get_ep_names()}  # fmt: skip
     if provider not in plug_ins:
-        choices = ", ".join(dict.fromkeys([*built_in, *plug_ins]))
-        raise DeviceError(f"--against: expected one of {choices}, got {short_repr(provider)}")
+        ours = NAMES if option == "--against" else ()
+        choices = ", ".join(dict.fromkeys([*built_in, *plug_ins, *ours]))
+        raise DeviceError(f"{option}: expected one of {choices}, got {short_repr(provider)}")
     plug_in = plug_ins[provider]
     try:
         onnxruntime.register_execution_provider_library(
@@ -120,10 +133,10 @@ def session_options(provider: str) -> tuple[Any, list[str] | None]:
         )
     except Exception as error:  # registered before, or a library that it needs is not there
         if "already registered" not in str(error):
-            raise DeviceError(f"--against: {provider}: {message_of(error)}") from error
+            raise DeviceError(f"{option}: {provider}: {message_of(error)}") from error
     devices = [item for item in onnxruntime.get_ep_devices() if item.ep_name == provider]
     if not devices:
-        raise DeviceError(f"--against: {provider} finds no device on this machine")
+        raise DeviceError(f"{option}: {provider} finds no device on this machine")
     options.add_provider_for_devices(devices, {})
     return options, None
 
