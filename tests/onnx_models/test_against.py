@@ -11,6 +11,8 @@ from test_models import attention, classifier
 
 import anydml as dml
 from anydml.cli.command import main
+from anydml.documents import onnx as documents_onnx
+from anydml.onnx import against
 from anydml.onnx.against import provider_tensors
 
 CPU = "CPUExecutionProvider"
@@ -173,8 +175,6 @@ def test_any_two_sides_are_compared(run, device, against):
 def test_a_provider_that_differs_from_the_other_is_found(
     run, tmp_path, monkeypatch, device, provider
 ):
-    from anydml.onnx import against
-
     real = against.provider_tensors
 
     def wrong(model, side, inputs):
@@ -183,8 +183,8 @@ def test_a_provider_that_differs_from_the_other_is_found(
             tensors["c"] = ~tensors["c"]
         return tensors, on_cpu
 
-    monkeypatch.setattr(against, "provider_tensors", wrong)
-    monkeypatch.setattr("anydml.documents.onnx.provider_tensors", wrong)
+    for module in (against, documents_onnx):
+        monkeypatch.setattr(module, "provider_tensors", wrong)
     status, _, error = run(
         to_bool(), "--dim", "n=2", device=f"onnxruntime:{device}", provider=provider
     )
