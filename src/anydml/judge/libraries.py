@@ -292,6 +292,8 @@ class AnyDML(Library):
         return self._of.array(x)
 
     def numpy(self, x: Any) -> Any:
+        if self.device == "cuda":
+            anydml.synchronize()  # which raises what kernels have found
         return self._of.numpy(x)
 
     def _of_torch(self) -> Library:  # whose arrays have gradients and graphs
