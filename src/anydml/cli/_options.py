@@ -256,10 +256,7 @@ PROVIDER_OF: Final = "onnxruntime:"
 def _checked_device(
     _context: click.Context, _option: click.Parameter, name: str | None
 ) -> str | None:
-    given = name
-    if name is not None and _context.command.name == "run":  # a provider is one side of --against
-        given = name.partition(":")[0] if name.startswith(PROVIDER_OF) else name
-    if given is not None and not is_name(given):
+    if name is not None and not (is_name(name) or name.startswith(PROVIDER_OF)):
         raise click.BadParameter(f"expected one of {', '.join((*NAMES, 'auto'))}, got {name!r}")
     return name
 

@@ -23,14 +23,7 @@ from anydml.models.formats import npy_pieces, read_array
 from anydml.models.resources import json_numbers
 from anydml.models.run import durations, repeated
 from anydml.models.write import file_names
-from anydml.onnx import read_onnx
-from anydml.onnx.against import (
-    computed_names,
-    one_node,
-    provider_tensors,
-    session_options,
-    tensors_of,
-)
+from anydml.onnx import against, read_onnx
 from anydml.onnx.cpu import is_available
 from anydml.onnx.model import OnnxModel
 from anydml.onnx.read import read_file
@@ -79,23 +72,23 @@ class OnnxDocument(Document):
     @cached_property
     def _provided(self) -> tuple[dict[str, Any], set[str]]:
         """The tensors of the other side, `--against`, and the nodes that it leaves to the CPU."""
-        return tensors_of(self.model, self.options.against or "", self._arrays)
+        return against.tensors_of(self.model, self.options.against or "", self._arrays)
 
     def _provided_tensor(self, name: str) -> Any:
         return self._provided[0][name]
 
     def expected(self) -> Mapping[str, Expected]:
         if self.options.provider is not None:
-            session_options(self.options.provider, "--device")
+            against.session_options(self.options.provider, "--device")
         if self.options.against is not None:
             if problems := self.model.memory_problems(copies=2):  # ours and the provider's
                 raise ModelError(*problems)
-            if is_name(self.options.against):
-                Device(self.options.against)
-            else:
-                session_options(self.options.against)
+            side = self.options.against
+            (Device if is_name(side) else against.session_options)(
+                side
+            )  # raises if it is not there
             read = self._provided_tensor  # not before the model has run here
-            names = computed_names(self.model)
+            names = against.computed_names(self.model)
             return {name: (self.options.against, partial(read, name)) for name in names}
         folder = self.options.expect_all
         if folder is None:
@@ -112,7 +105,7 @@ class OnnxDocument(Document):
         return found
 
     def _node(self, name: str) -> tuple[str, bytes, dict[str, Any]]:
-        return one_node(self.model, name, {**self._arrays, **self._provided[0]})
+        return against.one_node(self.model, name, {**self._arrays, **self._provided[0]})
 
     def alone(self, name: str, device: Device) -> Any:
         if self.options.against is None:
@@ -179,7 +172,7 @@ class OnnxDocument(Document):
 
         def run(**arrays: Any) -> Arrays:
             compiled(**arrays)  # ONNX Runtime ends the process for some invalid models
-            return provider_tensors(model, provider, arrays)[0]
+            return against.provider_tensors(model, provider, arrays)[0]
 
         return run
 

@@ -70,18 +70,13 @@ class Judged:
         self.has_raised = False
 
     def __call__(self, *arguments: Any) -> Any:
-        given = [self._array(x) for x in arguments]
+        given = self._library.taken(arguments)
         return self._tried(lambda: self._function(*given), given[0])
 
-    def gradient(self, of: int, weights: np.ndarray[Any, Any], *arguments: Any) -> Any:
-        """Return the gradient of the weighted first result with respect to argument `of`."""
-        return self._tried(
-            lambda: self._library.gradient(self._function, of, weights, arguments), None
-        )
-
-    def replay(self, other: np.ndarray[Any, Any], *arguments: Any) -> Any:
-        """Capture a call in a CUDA graph, and replay it with other elements in its first array."""
-        return self._tried(lambda: self._library.replay(self._function, other, arguments), None)
+    def further(self, what: str, *arguments: Any) -> Any:
+        """Return a ``gradient`` or ``replay`` by the library, or raise `UntriedError`."""
+        method = getattr(self._library, what)
+        return self._tried(lambda: method(self._function, *arguments), None)
 
     def _tried(self, run: Callable[[], Any], first: Any) -> Any:
         try:
@@ -95,13 +90,6 @@ class Judged:
             self.has_raised = True
             text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
             raise RefusedError(text, self._left_in(first)) from error
-
-    def _array(self, x: Any) -> Any:
-        if isinstance(x, list):
-            return [self._array(one) for one in x]
-        # The library may write into its array.
-        return self._library.array(x if x.base is not None else x.copy()) if isinstance(
-            x, np.ndarray) else x  # fmt: skip
 
     def _left_in(self, x: Any) -> Any:
         try:
@@ -117,7 +105,7 @@ class Judged:
 
     def shares(self, size: int, count: int) -> bool:
         """Return whether writing to the first part of a split changes the array."""
-        x = self._array(np.zeros(size, "float32"))
+        x = self._library.taken(np.zeros(size, "float32"))
         part = self._function(x, count)[0]
         try:
             part[...] = 1
@@ -183,14 +171,9 @@ _TAKES: Final = {
     "join": "``f(arrays)`` -> the arrays one behind the other in axis 0",
 }
 
-top_k = _judge_function("top_k")
-nonzero = _judge_function("nonzero")
-scatter = _judge_function("scatter")
-scatter_into = _judge_function("scatter_into")
-scatter_add = _judge_function("scatter_add")
-gather = _judge_function("gather")
-split = _judge_function("split")
-join = _judge_function("join")
+top_k, nonzero, scatter, scatter_into, scatter_add, gather, split, join = map(
+    _judge_function, _TAKES
+)
 
 
 def _known(what: str, given: Sequence[str], known: Any) -> None:

@@ -44,9 +44,13 @@ class Library:
         """Return what a CUDA graph gives for another first array; or raise `UntriedError`."""
         raise UntriedError
 
-    def arrays(self, given: Any) -> list[Any]:
-        """Return arguments of a function with the library's arrays."""
-        return [self.array(x.copy()) if isinstance(x, np.ndarray) else x for x in given]
+    def taken(self, x: Any) -> Any:
+        """Return arguments with the library's arrays, which a function may write into."""
+        if isinstance(x, list | tuple):
+            return [self.taken(one) for one in x]
+        if isinstance(x, np.ndarray):
+            return self.array(x if x.base is not None else x.copy())
+        return x
 
 
 @contextlib.contextmanager
@@ -132,7 +136,7 @@ class PyTorch(Library):
         return x.detach().cpu().numpy()
 
     def gradient(self, function: Callable[..., Any], of: int, weights: Any, given: Any) -> Any:
-        arrays = self.arrays(given)
+        arrays = self.taken(given)
         arrays[of].requires_grad_()
         result = _first(function(*arrays))
         return self.torch.autograd.grad(result, arrays[of], self.array(weights))[0]
@@ -140,15 +144,13 @@ class PyTorch(Library):
     def replay(self, function: Callable[..., Any], other: Any, given: Any) -> Any:
         if self.device != "cuda":
             raise UntriedError
-        arrays, cuda = self.arrays(given), self.torch.cuda
+        arrays, cuda = self.taken(given), self.torch.cuda
         function(*arrays)  # what is compiled or chosen in a first call
-        cuda.synchronize()
         graph = cuda.CUDAGraph()
         with cuda.graph(graph):
             found = function(*arrays)
         arrays[0].copy_(self.array(other))
         graph.replay()
-        cuda.synchronize()
         return found
 
     def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
@@ -180,7 +182,7 @@ class JAX(Library):
         return self.put(x, self.place)
 
     def gradient(self, function: Callable[..., Any], of: int, weights: Any, given: Any) -> Any:
-        before, (x, *behind) = self.arrays(given[:of]), self.arrays(given[of:])
+        before, (x, *behind) = self.taken(given[:of]), self.taken(given[of:])
         _, back = self.vjp(lambda x: _first(function(*before, x, *behind)), x)
         return back(self.array(weights))[0]
 
@@ -296,17 +298,16 @@ class AnyDML(Library):
             anydml.synchronize()  # which raises what kernels have found
         return self._of.numpy(x)
 
-    def _of_torch(self) -> Library:  # whose arrays have gradients and graphs
-        try:
-            return PyTorch(self.device)
-        except ImportError:
-            raise UntriedError from None
+    def gradient(self, *arguments: Any) -> Any:
+        return self._with_torch().gradient(*arguments)
 
-    def gradient(self, function: Callable[..., Any], of: int, weights: Any, given: Any) -> Any:
-        return self._of_torch().gradient(function, of, weights, given)
+    def replay(self, *arguments: Any) -> Any:
+        return self._with_torch().replay(*arguments)
 
-    def replay(self, function: Callable[..., Any], other: Any, given: Any) -> Any:
-        return self._of_torch().replay(function, other, given)
+    def _with_torch(self) -> Library:  # whose arrays have gradients and graphs
+        if _version("torch") is None:
+            raise UntriedError
+        return PyTorch(self.device)
 
     def threads(self, count: int) -> contextlib.AbstractContextManager[None]:
         return _set_threads(anydml.set_num_threads, count, anydml.get_num_threads())

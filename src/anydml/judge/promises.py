@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,11 +34,8 @@ class Caller(Protocol):
     def shares(self, size: int, count: int) -> bool:
         """Return whether writing to the first part of a split changes the array."""
 
-    def gradient(self, of: int, weights: Array, *arguments: Any) -> Array:
-        """Return the gradient of the weighted first result with respect to argument `of`."""
-
-    def replay(self, other: Array, *arguments: Any) -> Any:
-        """Capture a call in a CUDA graph, and replay it with other elements in its first array."""
+    def further(self, what: str, *arguments: Any) -> Any:
+        """Return a ``gradient`` or ``replay`` by the library, or raise `UntriedError`."""
 
 
 SIZES: Final = (3, 4, 5, 8, 16, 40, 100, 1000, 5000)
@@ -526,59 +523,52 @@ def _joined(call: Caller) -> Iterator[str | None]:
 # ---- gradients, where the library has them: of integers, so that sums are exact
 
 
-def _weights(shape: Sequence[int]) -> Array:
-    return _random(1).integers(1, 100, shape).astype("float32")
+def _gradients(function: str, text: str) -> Callable[[Any], None]:
+    def register(cases: Callable[[Caller, int], Iterator[Any]]) -> None:
+        @_promise(function, "gradient", text)
+        def _gradient(call: Caller) -> Iterator[str | None]:
+            for size in SIZES:
+                for of, arguments, weights, expected in cases(call, size):
+                    got = call.further("gradient", of, weights, arguments)
+                    what = f"of {shown(weights)} the gradients of argument {of + 1}"
+                    given = f"{function}({', '.join(map(shown, arguments))})"
+                    yield _differs(given, what, got, expected)
+
+    return register
 
 
-@_promise("top_k", "gradient", "the gradient of a value goes to the element at its index")
-def _top_k_gradient(call: Caller) -> Iterator[str | None]:
-    for size in SIZES:
-        x = _random(size).integers(0, 3, size).astype("float32")
-        _, indices, text = _top_k(call, x, size // 2)
-        weights, expected = _weights(indices.shape), np.zeros_like(x)
-        expected[indices] = weights
-        got = call.gradient(0, weights, x, size // 2)
-        yield _differs(text, f"of {shown(weights)} the gradients", got, expected)
+def _weights(size: int) -> Array:
+    return _random(1).integers(1, 100, size).astype("float32")
 
 
-@_promise("gather", "gradient", "the gradients of a row that is fetched several times are added")
-def _gather_gradient(call: Caller) -> Iterator[str | None]:
-    for size in SIZES:
-        x, indices, _ = _scatter_case(size, 3 * size, size)
-        weights, expected = _weights(indices.shape), np.zeros_like(x)
-        np.add.at(expected, indices, weights)
-        text = f"gather({shown(x)}, {shown(indices)})"
-        got = call.gradient(0, weights, x, indices)
-        yield _differs(text, f"of {shown(weights)} the gradients", got, expected)
+@_gradients("top_k", "the gradient of a value goes to the element at its index")
+def _top_k_gradient(call: Caller, size: int) -> Iterator[Any]:
+    x, weights = _random(size).integers(0, 3, size).astype("float32"), _weights(size // 2)
+    expected = np.zeros_like(x)
+    expected[np.asarray(call(x, size // 2)[1])] = weights
+    yield 0, (x, size // 2), weights, expected
 
 
-@_promise(
-    "scatter", "gradient", "an update has a gradient if it remains; an element, if no update does"
-)
-def _scatter_gradient(call: Caller) -> Iterator[str | None]:
-    for size in SIZES:
-        case = _scatter_case(size, 2 * size, size)
-        text = f"scatter({', '.join(map(shown, case))})"
-        found, weights = np.asarray(call(*case)), _weights((size,))
-        remains = found >= 0  # elements are negative; an update is its own position
-        of_updates = np.zeros(2 * size, "float32")
-        of_updates[found[remains].astype(int)] = weights[remains]
-        for of, expected in ((0, np.where(remains, 0, weights)), (2, of_updates)):
-            got = call.gradient(of, weights, *case)
-            what = f"of {shown(weights)} the gradients of argument {of + 1}"
-            yield _differs(text, what, got, expected)
+@_gradients("gather", "the gradients of a row that is fetched several times are added")
+def _gather_gradient(call: Caller, size: int) -> Iterator[Any]:
+    (x, indices, _), weights = _scatter_case(size, 3 * size, size), _weights(3 * size)
+    yield 0, (x, indices), weights, np.bincount(indices, weights, size)
 
 
-@_promise(
-    "scatter_add", "gradient", "an update has the gradient of the element that it is added to"
-)
-def _add_gradient(call: Caller) -> Iterator[str | None]:
-    for size in SIZES:
-        x, indices, updates = _scatter_case(size, 2 * size, size)
-        weights = _weights((size,))
-        got = call.gradient(2, weights, x, indices, updates)
-        text = f"scatter_add({shown(x)}, {shown(indices)}, {shown(updates)})"
-        yield _differs(text, f"of {shown(weights)} the gradients", got, weights[indices])
+@_gradients("scatter", "an update has a gradient if it remains; an element, if no update does")
+def _scatter_gradient(call: Caller, size: int) -> Iterator[Any]:
+    case, weights = _scatter_case(size, 2 * size, size), _weights(size)
+    found, of_updates = np.asarray(call(*case)), np.zeros(2 * size)
+    remains = found >= 0  # elements are negative; an update is its own position
+    of_updates[found[remains].astype(int)] = weights[remains]
+    yield 0, case, weights, np.where(remains, 0, weights)
+    yield 2, case, weights, of_updates
+
+
+@_gradients("scatter_add", "an update has the gradient of the element that it is added to")
+def _add_gradient(call: Caller, size: int) -> Iterator[Any]:
+    case, weights = _scatter_case(size, 2 * size, size), _weights(size)
+    yield 2, case, weights, weights[case[1]]
 
 
 # ---- replays of CUDA graphs, and arrays of more than 2^31 elements
@@ -591,7 +581,7 @@ def _replays(function: str, arguments: Callable[[int], tuple[Any, ...]]) -> None
             x, *rest = arguments(size)
             for seed in range(3):
                 other = _random(seed).integers(0, 9, size).astype("float32")
-                got = _as_bytes(call.replay(other, x, *rest))
+                got = _as_bytes(call.further("replay", other, (x, *rest)))
                 is_same = got == _as_bytes(call(other, *rest))
                 yield (
                     None
@@ -608,50 +598,36 @@ for _function in ("scatter", "scatter_add"):
 _LARGE: Final = 2**31 + 40
 
 
-@contextmanager
-def _room() -> Iterator[None]:
-    """Go on only if 16 GiB are free; the process then gets errors where it would take all."""
+def _large(call: Caller, x: Array, *rest: Any) -> Any:
+    """Call with a view, of which no copy is made, if 16 GiB are free."""
     try:
-        import resource
-
-        free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
-        used = re.search(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())
-    except (ImportError, OSError):
+        (free,) = re.findall(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
+    except OSError:  # another system
         raise UntriedError from None
-    if free is None or used is None or int(free[1]) < 1 << 24:
+    if int(free) < 1 << 24:
         raise UntriedError
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    most = (int(free[1]) * 9 // 10 + int(used[1])) << 10
-    resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
+    return call(x[:], *rest)
 
 
 @_promise("top_k", "large", "rows of more than 2^31 elements together are searched", is_large=True)
 def _large_top_k(call: Caller) -> Iterator[str | None]:
-    with _room():
-        rows, size = 2**16 + 1, 2**15
-        x, at = np.zeros((rows, size), "int8"), np.arange(rows)
-        x[at, at % size], x[at, (at + 9) % size] = 2, 1
-        _, indices = call(x[:], 2)  # of a view no copy is made
-        expected = np.stack([at % size, (at + 9) % size], -1)
-        yield _differs(f"top_k of {rows} × {size} int8", "indices", indices, expected)
+    rows, size = 2**16 + 1, 2**15
+    x, at = np.zeros((rows, size), "int8"), np.arange(rows)
+    expected = np.stack([at % size, (at + 9) % size], -1)
+    x[at, expected[:, 0]], x[at, expected[:, 1]] = 2, 1
+    yield _differs(f"top_k of {rows} × {size} int8", "indices", _large(call, x, 2)[1], expected)
 
 
 @_promise("nonzero", "large", "coordinates beyond 2^31 are right", is_large=True)
 def _large_nonzero(call: Caller) -> Iterator[str | None]:
-    with _room():
-        places = [[7], [2**31 - 1], [2**31 + 3]]
-        x = np.zeros(_LARGE, "int8")
-        x[np.ravel(places)] = 1
-        yield _differs(f"nonzero of {_LARGE} int8", "coordinates", call(x[:]), places)
+    x, places = np.zeros(_LARGE, "int8"), np.array([7, 2**31 - 1, 2**31 + 3])
+    x[places] = 1
+    yield _differs(f"nonzero of {_LARGE} int8", "places", _large(call, x), places[:, None])
 
 
 @_promise("gather", "large", "indices beyond 2^31 fetch what is there", is_large=True)
 def _large_gather(call: Caller) -> Iterator[str | None]:
-    with _room():
-        x, indices = np.zeros(_LARGE, "int8"), np.array([3, 2**31 - 1, 2**31 + 3, _LARGE - 1])
-        x[indices] = [1, 2, 3, 4]
-        yield _differs(f"gather of {_LARGE} int8", "elements", call(x[:], indices), [1, 2, 3, 4])
+    x, indices = np.zeros(_LARGE, "int8"), np.array([3, 2**31 - 1, 2**31 + 3, _LARGE - 1])
+    x[indices] = [1, 2, 3, 4]
+    got = _large(call, x, indices)
+    yield _differs(f"gather of {_LARGE} int8", "elements", got, [1, 2, 3, 4])
