@@ -228,9 +228,9 @@ bool same_memory(const Operand& a, const Operand& b) {
 }
 
 // Whether a result may be written to an output: it has its type and sizes, and shares memory with
-// no operand before it; but with the first one, all of it, if the kernel writes over it.
-bool fits(const Kernel& kernel, const Call& call, int output, const Results::One& one) {
-  const Operand& out = call.operands[output];
+// none of the first operands; but with the first one, all of it, if the kernel writes over it.
+bool fits(const Kernel& kernel, const Call& call, const Operand& out, int before,
+          const Results::One& one) {
   const Layout& layout = out.tensor.layout;
   if (out.array != nullptr && !PyArray_ISWRITEABLE(out.array)) return false;
   if (layout.rank != one.rank || !PyArray_EquivTypes(out.descr, one.descr) || !is_spread(out))
@@ -239,7 +239,7 @@ bool fits(const Kernel& kernel, const Call& call, int output, const Results::One
     if (layout.sizes[i] != one.dims[i]) return false;
   const Extent extent = extent_of(out);
   const auto is_apart = [&](const Operand& other) { return !overlap(extent, extent_of(other)); };
-  for (int i = 0; i < output; ++i) {
+  for (int i = 0; i < before; ++i) {
     const Operand& other = call.operands[i];
     if (!is_apart(other) && !(i == 0 && kernel.writes_over && same_memory(out, other)))
       return false;
@@ -253,22 +253,64 @@ bool fits(const Kernel& kernel, const Call& call, int output, const Results::One
   return true;
 }
 
+// Writes a result whose size the data decide.
+bool write_measured(const Kernel& kernel, Library& library, const Operand& output,
+                    Results::One& one, Call& call) {
+  bool is_written = false;
+  run_measured(kernel, call, library.place, [&](Int size) -> const Operand* {
+    one.set_measured(size);
+    is_written = fits(kernel, call, output, kernel.inputs, one);
+    return is_written ? &output : nullptr;
+  });
+  return is_written;
+}
+
+// Writes a list of results, of which there are few: each is compared with those before it.
+nb::object write_list(const Kernel& kernel, Library& library, Results& results, Call& call,
+                      PyObject* const* outs, std::size_t count) {
+  constexpr std::size_t kFew = 16;
+  Operand parts[kFew];
+  Results::One& one = results.one[0];
+  if (count > kFew || count != static_cast<std::size_t>(results.equal)) return nb::none();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (results.sizes != nullptr) one.dims[results.axis] = results.sizes[i];
+    if (library.read(outs[i], parts[i]) != nullptr ||
+        !fits(kernel, call, parts[i], kernel.inputs, one))
+      return nb::none();
+    for (std::size_t j = 0; j < i; ++j)
+      if (overlap(extent_of(parts[i]), extent_of(parts[j]))) return nb::none();
+  }
+  call.list = {parts, nullptr, count};
+  nb::object written = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  if (!written.is_valid()) throw nb::python_error();
+  for (std::size_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(written.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(outs[i]));
+  return run(kernel, call, library.place) == -1 ? written : nb::none();
+}
+
 // Runs a call into the arrays of the caller, which are returned; None where it declines.
 [[gnu::noinline]] nb::object write_to(const Kernel& kernel, Library& library, Operand* next,
                                       Results& results, Call& call, PyObject* out, PyObject* kind) {
-  const bool single = kernel.outputs == 1;
+  const bool lists = kernel.list == Lists::outputs;
+  const bool single = kernel.measured || (kernel.outputs == 1 && !lists);
   const bool has_members =
       is_list(out) || reinterpret_cast<PyObject*>(Py_TYPE(out)) == kind;  // without own code
-  if (kernel.measured || kernel.list == Lists::outputs || (!single && !has_members))
-    return nb::none();
+  if (!single && !has_members) return nb::none();
   Members members;
   std::size_t count = 1;
   PyObject* const* const outs = single ? &out : members.hold(kernel.name, out, count);
-  if (count != static_cast<std::size_t>(kernel.outputs)) return nb::none();
   call.output_is_private = false;
+  if (lists) return write_list(kernel, library, results, call, outs, count);
+  if (kernel.measured) {
+    Results::One& one = results.one[kernel.outputs - 1];
+    const bool is_written =
+        library.read(out, *next) == nullptr && write_measured(kernel, library, *next, one, call);
+    return is_written ? nb::borrow(out) : nb::none();
+  }
+  if (count != static_cast<std::size_t>(kernel.outputs)) return nb::none();
   for (int i = 0; i < kernel.outputs; ++i)
     if (library.read(outs[i], next[i]) != nullptr ||
-        !fits(kernel, call, kernel.inputs + i, results.one[i]))
+        !fits(kernel, call, next[i], kernel.inputs + i, results.one[i]))
       return nb::none();
   if (run(kernel, call, library.place) != -1) return nb::none();
   return single ? nb::borrow(out) : named_tuple(kind, outs[0], outs[1]);

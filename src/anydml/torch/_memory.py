@@ -56,7 +56,9 @@ def place_of(x: Tensor) -> tuple[tuple[int, int], Make]:
     return (device.index, stream), make
 
 
+_PLAIN: Final = {torch.Tensor, torch.nn.Parameter}
+
+
 def is_plain(*tensors: Tensor) -> bool:
     """Whether kernels can read and write them: no subclass, and nothing that is passed around."""
-    classes = (torch.Tensor, torch.nn.Parameter)
-    return all(type(x) in classes for x in tensors) and bool(native.have_storage(tensors))
+    return _PLAIN.issuperset(map(type, tensors)) and bool(native.have_storage(tensors))

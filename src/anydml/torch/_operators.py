@@ -61,6 +61,7 @@ class Operator:
         self._derives = spec.derivatives.of if spec.derivatives else ()
         self._native: Callable[..., Any] = native.memory_call(spec.operator.KERNEL)
         self._kernels = {"CPU": self._host_kernel(), "CUDA": self._cuda_kernel}
+        self._outs = 1 if spec.lists_results else len(spec.results)
         self._is_traceable = bool(self._defaults)
         for name, kind in ((spec.name, "differentiable"), (f"{spec.name}_plain", "plain")):
             # Results are packed, whatever strides the inputs have, and kernels take any.
@@ -71,6 +72,8 @@ class Operator:
             qualified = f"{NAMESPACE}::{name}"
             torch.library.register_fake(qualified, self._fake, lib=library)
             torch.library.register_vmap(qualified, self._batch_by(kind), lib=library)
+        # No derivative is asked of it, so it need not stop at autograd's fallback, nor need `out`.
+        library.impl(f"{spec.name}_plain", torch.library.fallthrough_kernel, "Autograd")
         operators = getattr(torch.ops, NAMESPACE)
         # Overloads of one name would be less to see, but PyTorch aborts when it drops them at exit.
         self.plain: Any = getattr(operators, f"{spec.name}_plain").default
@@ -79,8 +82,9 @@ class Operator:
             library.impl(spec.name, self._autograd, "Autograd")
         name = f"{spec.name}_out"
         library.define(f"{name}{self._schema(writes=True)}")
-        for key in ("CPU", "CUDA"):
-            library.impl(name, self._to_out, key)
+        library.impl(name, self._host_kernel_to_out(), "CPU")
+        library.impl(name, self._to_out, "CUDA")
+        library.impl(name, torch.library.fallthrough_kernel, "Autograd")
         torch.library.register_fake(f"{NAMESPACE}::{name}", _of_no_result, lib=library)
         self.out: Any = getattr(operators, name).default
         names = list(inspect.signature(spec.prepare).parameters)[1:]
@@ -91,12 +95,12 @@ class Operator:
         operands = "Tensor[] " if spec.lists_operands else "Tensor "
         parameters = [operands + name for name in spec.operands]
         for attribute in spec.attributes:
-            default = "" if attribute.default is None else f"={attribute.default}"
+            default = "" if writes or attribute.default is None else f"={attribute.default}"
             parameters.append(f"{_KINDS[attribute.kind]} {attribute.name}{default}")
         count = len(spec.results)
         if writes:
             outs = [f"Tensor({mark}!) out{i}" for i, mark in enumerate("ab"[:count])]
-            parameters += ["*", *(["Tensor(a!)[] out"] if spec.lists_results else outs)]
+            parameters += ["Tensor(a!)[] out"] if spec.lists_results else outs
             return f"({', '.join(parameters)}) -> ()"
         results = "Tensor[]" if spec.lists_results else f"({', '.join(['Tensor'] * count)})"
         return f"({', '.join(parameters)}) -> {results}"
@@ -133,6 +137,19 @@ class Operator:
                 if result is not None:
                     return list(result) if lists_results else result
             return self._general(*self._parts(arguments))
+
+        return kernel
+
+    def _host_kernel_to_out(self) -> Callable[..., None]:
+        count = self._count + len(self.spec.attributes) - len(self._defaults)
+        run, defaults, outs, general = self._native, self._defaults, self._outs, self._to_out
+
+        def kernel(*arguments: Any) -> None:
+            if arguments[count:-outs] == defaults:
+                out = arguments[-1] if outs == 1 else arguments[-outs:]
+                if run(out, None, None, *arguments[:count]) is not None:
+                    return
+            general(*arguments)
 
         return kernel
 
@@ -187,8 +204,9 @@ class Operator:
         call_on_memory(spec, operands, attributes, found)
         return found
 
-    def _to_out(self, *arguments: Any, **outs: Any) -> None:
-        results = outs["out"] if self.spec.lists_results else list(outs.values())
+    def _to_out(self, *arguments: Any) -> None:
+        results = arguments[-1] if self.spec.lists_results else arguments[-self._outs :]
+        arguments = arguments[: -self._outs]
         operands, values = self._split_arguments(arguments)
         if self._call_native(operands, values, self._packed(results)) is None:
             operands, attributes = self._parts(arguments)
@@ -248,12 +266,12 @@ class Operator:
         operator: Any,
         operands: Sequence[Tensor],
         attributes: Attributes,
-        **keywords: Any,
+        *outs: Any,
     ) -> Any:
         """Call one of the function's operators."""
         if self.spec.lists_operands:
-            return operator(list(operands), *attributes.values(), **keywords)
-        return operator(*operands, *attributes.values(), **keywords)
+            return operator(list(operands), *attributes.values(), *outs)
+        return operator(*operands, *attributes.values(), *outs)
 
     def write(self, arguments: tuple[Any, ...], out: Any) -> Any:
         """Call the function with results that the caller gives."""
@@ -265,26 +283,23 @@ class Operator:
             self._copy_to(outs, self._prepare(outs, arguments))
         elif fits and is_plain(*present):
             operands, attributes, is_scalar = self._prepare(outs, arguments)
-            tensors = [*operands, *present]
-            several = len({x.device for x in tensors}) > 1
-            asked = several or not is_plain(*operands) or any(map(_asks_derivative, tensors))
-            if is_scalar or asked:
+            asked = any(map(_asks_derivative, (*operands, *present)))
+            if is_scalar or asked or not is_plain(*operands):
                 return on_memory(spec, arguments, out)  # which says what does not fit
             self._write_to(outs, operands, attributes)
-            for x in present:
-                bump_version(x)
+            bump_version(present)
         else:  # what requires a gradient, has no memory or does not fit is rejected there
             return on_memory(spec, arguments, out)
         return out if spec.is_single else spec.finished(outs)
 
     def _prepare(self, outs: Sequence[Any], arguments: tuple[Any, ...]) -> Call:
         """Normalize a call; indices have the type of those in ``out=``."""
-        filled = list(arguments)
         for i, position in self._typed_by.items():
-            kind = getattr(outs[i], "dtype", None) if i < len(outs) else None
-            if filled[position] is None and kind in _INDEX_TYPES:
-                filled[position] = kind
-        return self.spec.prepare(namespace, *filled)
+            if arguments[position] is None and i < len(outs):
+                kind = getattr(outs[i], "dtype", None)
+                if kind in _INDEX_TYPES:
+                    arguments = (*arguments[:position], kind, *arguments[position + 1 :])
+        return self.spec.prepare(namespace, *arguments)
 
     def _copy_to(self, outs: list[Any], call: Call) -> None:
         """Write to ``out=`` in a graph, where PyTorch may fuse the copy; fill in what is None."""
@@ -321,9 +336,8 @@ class Operator:
             for x, result in zip(outs, self.run(operands, attributes), strict=True):
                 x.copy_(result)
             return
-        numbered = {f"out{i}": x for i, x in enumerate(outs)}
-        keywords = {"out": outs} if self.spec.lists_results else numbered
-        self.call_operator(self.out, operands, attributes, **keywords)
+        results = [outs] if self.spec.lists_results else outs
+        self.call_operator(self.out, operands, attributes, *results)
 
     def asks(self, operands: Sequence[Tensor]) -> bool:
         """Whether a derivative may be asked of a call; true of what a transformation wraps."""
@@ -407,6 +421,8 @@ class Operator:
 def _asks_derivative(x: Tensor) -> bool:
     if x.requires_grad and is_grad_enabled():
         return True
+    if not (x.is_floating_point() or x.is_complex()):
+        return False
     try:
         return unpack_dual(x).tangent is not None
     except RuntimeError:  # below autograd, in a dispatch mode
