@@ -143,3 +143,24 @@ def test_exported_options_of_top_k(strict, tmp_path):
     torch.export.save(exported, tmp_path / "a.pt2")
     values, indices = torch.export.load(tmp_path / "a.pt2").module()(x)
     assert (values.tolist(), indices.tolist()) == ([1, 2], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"sorted": False}, {"nan": "last"}, {"tie_break": "last"}, {"largest": False}]
+)
+def test_options_of_top_k_copy_nothing(options):
+    """A copy of an empty array costs more than the call, most of all to a GPU."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Recorded(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            calls.append(function.overloadpacket.__name__)
+            return function(*arguments, **(keywords or {}))
+
+    calls = []
+    with Recorded():
+        values, _ = dml.top_k(torch.tensor([1.0, 3.0, 2.0]), 2, **options)
+    assert len(values) == 2
+    made = ["empty"] if {*options} - {"largest"} else []
+    assert calls[-1 - len(made) : -1] == made
+    assert calls[-1] == ("top_k_rows_plain" if made else "top_k_plain")

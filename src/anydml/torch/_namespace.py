@@ -59,6 +59,8 @@ class Namespace:
     def indices(self, value: Any, like: Tensor, name: str = "indices") -> Tensor:
         if isinstance(value, torch.Tensor):
             return value
+        if isinstance(value, tuple) and not value:  # `lengths` of a call with other options
+            return torch.empty(0, dtype=torch.int64, device=like.device)
         if is_compiling():
             return _traced_indices(value, name).to(like.device)
         reject_dask(value, name)
