@@ -8,7 +8,7 @@ import pytest
 import anydml as dml
 from anydml.ops._fields import Role
 from anydml.ops._registry import OPERATORS
-from anydml.suite import descriptors
+from support.made import shared
 
 SQUARE = dml.TensorDesc("FLOAT32", (1, 1, 4, 4))
 X = np.random.default_rng(0).normal(size=(1, 1, 4, 4)).astype(np.float32)
@@ -236,7 +236,7 @@ def in_place_pairs(desc):
 def test_a_scale_or_an_activation_runs_in_place(device, kind, arguments):
     if device == "xla":
         pytest.importorskip("jax")
-    drawn = descriptors.shared(kind, 3, packed=True)
+    drawn = shared(kind, 3, packed=True)
     fields = {info.attribute: getattr(drawn, info.attribute) for info in drawn.fields()}
     desc = kind(**{**fields, **arguments})
     pairs = [*in_place_pairs(desc)]
