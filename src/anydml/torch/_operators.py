@@ -283,8 +283,14 @@ class Operator:
             self._copy_to(outs, self._prepare(outs, arguments))
         elif fits and is_plain(*present):
             operands, attributes, is_scalar = self._prepare(outs, arguments)
-            asked = any(map(_asks_derivative, (*operands, *present)))
-            if is_scalar or asked or not is_plain(*operands):
+            tensors = [*operands, *present]
+            several = len({x.device for x in tensors}) > 1
+            if (
+                is_scalar
+                or several
+                or any(map(_asks_derivative, tensors))
+                or not is_plain(*operands)
+            ):
                 return on_memory(spec, arguments, out)  # which says what does not fit
             self._write_to(outs, operands, attributes)
             bump_version(present)
