@@ -51,10 +51,10 @@ inline void copy_short(char* target, const char* source, Int bytes) {
   if (bytes > 64) {
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
   } else if (bytes > 32) {
-    struct Half {
+    struct Pair {
       Wide low, high;
     };
-    two(Half{});
+    two(Pair{});
   } else if (bytes > 16) {
     two(Wide{});
   } else if (bytes >= 8) {
