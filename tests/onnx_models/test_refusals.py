@@ -1,6 +1,7 @@
 """What `anydml run` refuses, `anydml check` refuses; nothing ends the interpreter."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,46 @@ def test_what_a_run_refuses_a_check_refuses(first):
     assert not missed
     assert sum(good and not error for good, error in found.values()) > 50
     assert sum(bool(error) for _, error in found.values()) > 200
+
+
+AGAINST = """
+import contextlib, io, json, sys, time
+from anydml.cli.command import main
+from mutations import is_endless, mutants
+
+options = "--random 0 --device cpu --against CPUExecutionProvider --memory-limit 64MiB".split()
+for number, model in mutants(0, 200):
+    if is_endless(model):
+        continue
+    with open(sys.argv[1], "wb") as file:
+        file.write(model.SerializeToString())
+    print(number, flush=True)
+    out, error, start = io.StringIO(), io.StringIO(), time.process_time()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        status = main(["run", sys.argv[1], *options])
+    taken = time.process_time() - start
+    print(number, json.dumps([status, error.getvalue(), taken]), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_damaged_models_against_a_provider(tmp_path):
+    """An answer or a clear error for each, in bounded time and memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", AGAINST, "model.onnx"], capture_output=True, text=True,
+        check=False, errors="replace", cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+    )  # fmt: skip
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, (lines[-1:], done.stderr[-500:])
+    found = {int(line[0]): json.loads(line[1]) for line in lines if len(line) == 2}
+    for number, (status, message, taken) in found.items():
+        assert status in (0, 1, 2), (number, message)
+        assert message, number
+        assert "Traceback" not in message, (number, message)
+        assert taken < 10, (number, message)
+    assert sum("equal within the bounds" in message for _, message, _ in found.values()) > 20
+    assert sum(status > 0 for status, _, _ in found.values()) > 50
 
 
 def of_scale(operator, *order, **attributes):
