@@ -71,7 +71,8 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
     """The results in float64 without a scale and bias, and those on absolute values.
 
     The latter are infinite where they overflow on the way in float32, and NaN where the
-    specification leaves a result open. For running error bounds they are these bounds.
+    specification leaves a result open. For running error bounds they are these bounds, and the
+    results are those of a second definition.
     """
     desc_attributes, present = desc.attributes(), iter(arrays)
     operands = [None if slot is None else next(present) for slot in desc._slots(Role.INPUT)]
@@ -93,10 +94,11 @@ def exact(desc: Any, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]
         return [result for result, is_kept in zip(results, kept, strict=True) if is_kept]
 
     with np.errstate(all="ignore"):
-        expected = compute(np.float64, desc_attributes)
         if desc.TOLERANCE.unit is Unit.RUNNING:
             bounded = layer(desc, operands, count=desc.TOLERANCE.count)
-            return expected, [b.error for b, is_kept in zip(bounded, kept, strict=True) if is_kept]
+            found = [b for b, is_kept in zip(bounded, kept, strict=True) if is_kept]
+            return [b.value for b in found], [b.error for b in found]
+        expected = compute(np.float64, desc_attributes)
         if type(desc) in MAGNITUDES:
             wide = [x if x is None else x.astype(np.float64) for x in operands]
             return expected, [MAGNITUDES[type(desc)](*wide, **desc_attributes)]
