@@ -61,6 +61,7 @@ class CompiledModel:
         self._model = model
         self._device = device
         self._graph = model.graph
+        self._inputs = model.inputs
         self._wanted = {name: self._unique(name) for name in outputs}
         judged = model.judged_for_run(device.feature_level)
         self._refuse(judged)
@@ -135,7 +136,7 @@ class CompiledModel:
             An input is missing, unknown, or of another type or shape.
         """
         if unnamed:
-            raise unnamed_error("CompiledModel", unnamed, self._model.inputs)
+            raise unnamed_error("CompiledModel", unnamed, self._inputs)
         arrays = self._bound(inputs)
         for step in self._steps:
             step(arrays)
@@ -151,11 +152,11 @@ class CompiledModel:
             )
         if value.data is not None and not is_plain(value.type):
             found = unpacked(found, value.type, numpy_type(value.type), value.sizes or ())
-        shared = value.data is not None or unique in self._model.inputs
+        shared = value.data is not None or unique in self._inputs
         return np.array(found) if shared and isinstance(found, np.ndarray) else found
 
     def _bound(self, inputs: Mapping[str, Any]) -> Arrays:
-        expected = self._model.inputs
+        expected = self._inputs
         for name in inputs:
             if name not in expected:
                 raise BindingError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any, Final
 
@@ -63,6 +63,7 @@ def is_plain(name: str) -> bool:
     return name in DATA_TYPES and DATA_TYPES[name].bits >= 8
 
 
+@cache
 def numpy_type(name: str) -> np.dtype[Any]:
     """The type of arrays of a tensor type; of `ml_dtypes` for a type that NumPy lacks."""
     if name in ("bool", "string"):

@@ -295,11 +295,14 @@ class SessionStep:
         for i, x in zip(self._positions, inputs, strict=True):
             plain[i] = unrepeated(x)
         targets = outputs
-        if not _are_small(outputs):
+        is_small = sum(array.nbytes for array in outputs) <= COPIED_BYTES
+        if not is_small:
             targets = [self._target(array, plain) for array in outputs]
         with translate_errors(self._name):
-            if not self._run_session(True, plain, targets, threads):
-                self._run_session(False, plain, targets, threads)
+            if not self._run_session(True, plain, targets, threads, is_small):
+                self._run_session(False, plain, targets, threads, is_small)
+        if is_small:
+            return -1
         for array, target in zip(outputs, targets, strict=True):
             if array is not target:
                 array[...] = target
@@ -307,7 +310,7 @@ class SessionStep:
 
     def _run_session(
         self, is_guarded: bool, inputs: Sequence[Array | None], targets: Sequence[Array],
-        threads: int,
+        threads: int, is_small: bool,
     ) -> bool:  # fmt: skip
         """Write the results; whether they are right."""
         key = is_guarded, threads, *(x.shape for x in inputs if x is not None)
@@ -319,7 +322,7 @@ class SessionStep:
                 self._run_numpy(inputs, targets)
                 return True
         names = [*self._run.outputs, GUARD] if session.has_guard else [*self._run.outputs]
-        if _are_small(targets):
+        if is_small:
             feeds = {name: np.ascontiguousarray(inputs[i]) for i, name in session.inputs}
             results = session.run_copying(names, feeds)
             if session.has_guard and np.isnan(results.pop()):
@@ -376,10 +379,6 @@ class SessionStep:
                     self._sessions.pop(next(iter(self._sessions)))
                 self._sessions[key] = session
             return session
-
-
-def _are_small(arrays: Sequence[Array]) -> bool:
-    return sum(array.nbytes for array in arrays) <= COPIED_BYTES
 
 
 _FORKED: Final[list[Any]] = []
