@@ -49,7 +49,7 @@ def _spec(job: Job) -> FunctionSpec:
 
 
 def reference(job: Job) -> Results:
-    """What a job gives, by the kernels on NumPy."""
+    """Compute the results of a job with the kernels on NumPy."""
     spec = _spec(job)
     known = {name: p.default for name, p in signature(spec.function).parameters.items()}
     known |= {**job.options, "sections_or_sizes": job.options.get("sections")}
@@ -76,11 +76,11 @@ class Gate:
         self._is_index = [name == "index_dtype" for name in _spec(job).results]
 
     def outputs(self) -> Results:
-        """Arrays for the results, of other contents."""
+        """Return arrays to write the results into, which hold something else."""
         return tuple(np.full_like(expected, 1) for expected in self.expected)
 
     def problem(self, results: Results, strict: bool) -> str | None:
-        """What is wrong with the results, or None.
+        """Say what is wrong with the results; return None if nothing is.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Gate:
         return np.allclose(got, expected, rtol=allowed, atol=allowed, equal_nan=True)
 
     def _places_problem(self, indices: Array, values: Array) -> str | None:
-        """What is wrong with a peer's indices of right values."""
+        """Say what is wrong with the indices of a peer whose values are right."""
         x, axis = self.job.arrays[0], self.job.options["axis"]
         indices, size = indices.astype(np.int64), x.shape[axis]
         if indices.min(initial=0) < 0 or indices.max(initial=0) >= size:

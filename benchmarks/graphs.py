@@ -27,7 +27,7 @@ ELEMENTS: Final = 16 * 2**20
 LOW, HIGH = -1.0, 2.0
 MEASUREMENTS: Final = 5
 SECONDS: Final = 0.1
-"""Of one measurement of processor time."""
+"""Seconds of one measurement of processor time."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from benchmarks.jobs import Array
 from benchmarks.measure import Contestant
 
 ZERO_POINT, SCALE = np.uint8(128), np.float32(0.02)
-"""Of quantized tensors; filters have their own scale, and no zero point."""
+"""Zero point and scale of quantized tensors; filters have a scale of their own alone."""
 FILTER_SCALE: Final = np.float32(0.005)
 
 
@@ -244,7 +244,7 @@ class Close:
     bound: float | None = None
 
     def problem(self, results: tuple[Array, ...], strict: bool) -> str | None:
-        """What is wrong with the results, or None."""
+        """Say what is wrong with the results; return None if nothing is."""
         (got,) = results
         bound = self.bound or 1e-4 * np.abs(self.result).max()
         right = got.shape == self.result.shape and (np.abs(got - self.result) <= bound).all()

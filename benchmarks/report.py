@@ -149,7 +149,7 @@ class Outcome:
 
 
 def geometric_mean(outcomes: Iterable[Outcome], ratio: str = "ratio") -> float | None:
-    """Of the ratios of all that do not end early, by the name of the property."""
+    """Return the mean of a ratio, by its property, over the cases that do not end early."""
     ratios = _comparable(outcomes, ratio)
     return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
 

@@ -35,7 +35,7 @@ STAND_INS = {name: f"https://example.org/anydml/{name.lower()}" for name in NEED
     "email": "anydml@example.org"
 }
 FILES = ["CHANGELOG.md", "pyproject.toml", "src/anydml/__init__.py"]
-"""What a release changes."""
+"""The files that a release changes."""
 
 
 def run(*command: str | Path, folder: Path = ROOT, **environment: str) -> None:

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from anydml import __version__  # noqa: E402  # after the path
 from anydml.ops._registry import OPERATORS  # noqa: E402
-from scripts.addresses import addresses  # noqa: E402
+from scripts.addresses import addresses  # noqa: E402  # after the path
 from scripts.documentation import api, front_page, operators  # noqa: E402
 
 _FENCED = re.compile(r"^( *)(```|~~~).*?^\1\2$|^#.*?$", re.DOTALL | re.MULTILINE)

@@ -1,7 +1,5 @@
 """Two conversions in a row, which compilers like to join, round and saturate twice."""
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 
@@ -46,20 +44,28 @@ def test_conversions_are_not_joined(engine, source, monkeypatch):
         monkeypatch.setattr(backend, "LEAST_ELEMENTS", 0)
     elif engine == "xla":
         pytest.importorskip("jax")
+    values = values_of(dml.DataType[source].numpy)
+    for shift in range(1, len(TYPES)):
+        # In one graph each conversion has one reader: only then ONNX Runtime joins the two.
+        pairs = zip(TYPES, TYPES[shift:] + TYPES[:shift], strict=True)
+        desc = graph_of(source, [pair for pair in pairs if source != pair[0]])
+        got, expected = (
+            dml.Device(name).compile_graph(desc)(x=values) for name in (engine, "reference")
+        )
+        for name in expected:
+            np.testing.assert_array_equal(got[name], expected[name], err_msg=name)
+
+
+def graph_of(source, pairs):
+    """A graph of two conversions for each pair of types."""
     graph = dml.GraphBuilder()
     x = graph.input("x", dml.TensorDesc(source, (COUNT,)))
     outputs = {}
-    for middle, result in permutations(TYPES, 2):
-        if middle == source or result not in RESULTS:
-            continue
-        y = graph.identity(x)
-        for name in (middle, result):
-            y = graph.cast(y, output_data_type=name)
-        outputs[f"{middle}_{result}"] = graph.max(y, y)  # which ONNX Runtime and XLA compute
-    desc = graph.build(**outputs)
-    values = values_of(dml.DataType[source].numpy)
-    got, expected = (
-        dml.Device(name).compile_graph(desc)(x=values) for name in (engine, "reference")
-    )
-    for name in outputs:
-        np.testing.assert_array_equal(got[name], expected[name], err_msg=name)
+    for pair in pairs:
+        if pair[1] in RESULTS:
+            y = graph.identity(x)
+            for name in pair:
+                y = graph.cast(y, output_data_type=name)
+            # Which ONNX Runtime and XLA compute, with the conversions before it.
+            outputs["_".join(pair)] = graph.max(y, y)
+    return graph.build(**outputs)

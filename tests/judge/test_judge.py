@@ -325,6 +325,34 @@ def test_large_arrays(function):
     assert answers["large"] in ("yes", "none")  # none where memory is short
 
 
+# ---- on a GPU, by stand-ins
+
+
+def test_errors_that_kernels_report_later_are_waited_for(monkeypatch):
+    library = LIBRARIES["anydml"][0]()
+    library.device = "cuda"
+
+    def synchronize():
+        raise IndexError("found in an earlier call")
+
+    monkeypatch.setattr(dml, "synchronize", synchronize)
+    with pytest.raises(promises.RefusedError, match="found in an earlier call"):
+        judging.Judged(library, lambda x: x)(np.zeros(3))
+
+
+def test_promises_behind_an_error_are_asked_in_another_process(monkeypatch):
+    asked = []
+
+    def answer_to_the_first(_, numbers, *__):
+        asked.append(len(numbers))
+        return [["yes", "", None]], judging.ENDED
+
+    monkeypatch.setattr(judging, "_ask_process", answer_to_the_first)
+    answers = judge.judge(["anydml"], ["gather"])
+    assert asked == [*range(len(answers), 0, -1)]
+    assert {answer.verdict for answer in answers} == {"yes"}
+
+
 # ---- processes
 
 FAULTY = """

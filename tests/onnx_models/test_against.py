@@ -224,7 +224,7 @@ def test_sides_that_are_not_there(tmp_path, monkeypatch, capsys, device, options
     error = capsys.readouterr().err
     assert re.search(message, error), error
     assert "Traceback" not in error
-    assert main(["check", "model.onnx", "--dim", "n=2", "--device", f"onnxruntime:{CPU}"]) == 1
+    assert main(["check", "model.onnx", "--dim", "n=2", "--device", f"onnxruntime:{CPU}"]) == 2
 
 
 def test_wrong_uses(run, tmp_path):

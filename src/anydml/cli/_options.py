@@ -254,9 +254,10 @@ PROVIDER_OF: Final = "onnxruntime:"
 
 
 def _checked_device(
-    _context: click.Context, _option: click.Parameter, name: str | None
+    context: click.Context, _option: click.Parameter, name: str | None
 ) -> str | None:
-    if name is not None and not (is_name(name) or name.startswith(PROVIDER_OF)):
+    is_provider = context.command.name == "run" and str(name).startswith(PROVIDER_OF)
+    if name is not None and not is_provider and not is_name(name):
         raise click.BadParameter(f"expected one of {', '.join((*NAMES, 'auto'))}, got {name!r}")
     return name
 

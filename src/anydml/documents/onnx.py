@@ -83,10 +83,8 @@ class OnnxDocument(Document):
         if self.options.against is not None:
             if problems := self.model.memory_problems(copies=2):  # ours and the provider's
                 raise ModelError(*problems)
-            side = self.options.against
-            (Device if is_name(side) else against.session_options)(
-                side
-            )  # raises if it is not there
+            side = Device if is_name(self.options.against) else against.session_options
+            side(self.options.against)  # raises if it is not there
             read = self._provided_tensor  # not before the model has run here
             names = against.computed_names(self.model)
             return {name: (self.options.against, partial(read, name)) for name in names}

@@ -40,9 +40,10 @@ _PROBLEM_LETTERS: Final = 300
 _MOST_LABELS: Final = 3
 _LABEL_LETTERS: Final = 26
 _LETTER: Final = 7.3
+"""The width of one."""
+
 _BESIDE: Final = 6
 """From a line to its label."""
-"""The width of one."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class JaxEngine:
             x = _rounded_to_odd(x)
         if x.dtype.kind != "f" or dtype.kind == "f":
             if dtype == np.float64 and x.dtype in (np.int64, np.uint64):
-                # By halves: on the way to FLOAT32, XLA would convert only once.
+                # In two halves: XLA joins conversions, and would round to FLOAT32 at once.
                 low = (x & x.dtype.type(0xFFFFFFFF)).astype(dtype)
                 return (x >> x.dtype.type(32)).astype(dtype) * 2.0**32 + low
             return x.astype(dtype)

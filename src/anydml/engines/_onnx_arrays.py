@@ -111,7 +111,7 @@ class Traced:
         number = _number_of(dtype)
         x = self.compact
         if x.is_cast and f"{x.dtype} {dtype.kind}" in ("float64 f", "uint32 u"):
-            x = emit("Max", (x,), x.dtype, x.shape)  # ONNX Runtime would join the conversions
+            x = emit("Max", (x,), x.dtype, x.shape)  # else they become one: `_onnx_gaps`
         return repeated(emit("Cast", (x,), dtype, x.shape, to=number), self.shape)
 
     def reshape(self, *shape: Any) -> Any:
@@ -145,13 +145,12 @@ class Traced:
     def __getitem__(self, key: Any) -> Any:
         return indexed(self, key)
 
-    # Functions that are defined below.
     __add__, __radd__ = _both(lambda a, b: elementwise("Add", a, b))
     __mul__, __rmul__ = _both(lambda a, b: elementwise("Mul", a, b))
-    __truediv__, __rtruediv__ = _both(lambda a, b: true_quotient(a, b))  # noqa: PLW0108
-    __floordiv__, __rfloordiv__ = _both(lambda a, b: floor_quotient(a, b))  # noqa: PLW0108
-    __pow__, __rpow__ = _both(lambda a, b: power(a, b))  # noqa: PLW0108
-    __matmul__, __rmatmul__ = _both(lambda a, b: product(a, b))  # noqa: PLW0108
+    __truediv__, __rtruediv__ = _both(lambda a, b: true_quotient(a, b))  # noqa: PLW0108  # below
+    __floordiv__, __rfloordiv__ = _both(lambda a, b: floor_quotient(a, b))  # noqa: PLW0108  # below
+    __pow__, __rpow__ = _both(lambda a, b: power(a, b))  # noqa: PLW0108  # below
+    __matmul__, __rmatmul__ = _both(lambda a, b: product(a, b))  # noqa: PLW0108  # below
     __and__, __rand__ = _both(lambda a, b: bitwise("And", a, b))
     __or__, __ror__ = _both(lambda a, b: bitwise("Or", a, b))
     __xor__, __rxor__ = _both(lambda a, b: bitwise("Xor", a, b))

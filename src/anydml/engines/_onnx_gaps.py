@@ -5,6 +5,7 @@ What can be stated as data is here. The rest is computed around the nodes:
 - Maxima lose NaN, and are the lowest number where all are -infinity; pooling needs padding that is
   smaller than the window: `OnnxEngine.reduce_window`, `_onnx_namespace._with_nan`, and the guards.
 - FLOAT64 is rounded to FLOAT32 on the way to FLOAT16: `_onnx._rounded_to_half`.
+- Conversions in a row become one, which rounds or saturates once: `Traced.astype`.
 - A signalling NaN to the power of 0 is NaN: `_onnx_arrays.power`.
 - Sums and products of integers do not wrap around: `_onnx_arrays._reduced_integers`.
 - With a bias, LSTM and GRU lose NaN; DynamicQuantizeLinear loses it too: `_onnx_operators`.

@@ -74,7 +74,7 @@ class Judged:
         return self._tried(lambda: self._function(*given), given[0])
 
     def further(self, what: str, *arguments: Any) -> Any:
-        """Return a ``gradient`` or ``replay`` by the library, or raise `UntriedError`."""
+        """Call the library's ``gradient`` or ``replay``; raise `UntriedError` if it has none."""
         method = getattr(self._library, what)
         return self._tried(lambda: method(self._function, *arguments), None)
 

@@ -41,7 +41,7 @@ class Library:
         raise UntriedError
 
     def replay(self, function: Callable[..., Any], other: Any, given: Any) -> Any:
-        """Return what a CUDA graph gives for another first array; or raise `UntriedError`."""
+        """Return what a CUDA graph gives for another first array, or raise `UntriedError`."""
         raise UntriedError
 
     def taken(self, x: Any) -> Any:

@@ -35,7 +35,7 @@ class Caller(Protocol):
         """Return whether writing to the first part of a split changes the array."""
 
     def further(self, what: str, *arguments: Any) -> Any:
-        """Return a ``gradient`` or ``replay`` by the library, or raise `UntriedError`."""
+        """Call the library's ``gradient`` or ``replay``; raise `UntriedError` if it has none."""
 
 
 SIZES: Final = (3, 4, 5, 8, 16, 40, 100, 1000, 5000)

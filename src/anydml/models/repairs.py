@@ -117,9 +117,9 @@ class _Search:
     def solve(
         self, desc: Descriptor, before: Mapping[str, Violation], path: str, depth: int = _DEEPEST
     ) -> Changes:
-        """Find changes after which a path has no violation, and no other has one but before.
+        """Find changes after which a path has no violation, and all others were there `before`.
 
-        One that breaks no other rule comes first.
+        A change that breaks no other rule comes first.
         """
         longer: Changes = ()
         document = desc.to_json()
